@@ -1,0 +1,111 @@
+"""Every error Rowlock raises, in one tree.
+
+RowlockError
+├── ConfigurationError        a setting, a URL, a flow or an import that cannot work
+│   ├── UnknownDialect        the ledger's URL names a database we do not speak
+│   └── UnknownFlow           nobody has registered a flow of that name
+├── InvalidInput              a value that was refused before anything was written
+│   ├── InvalidPayload        not JSON, or too large
+│   ├── InvalidKey            empty, too long, or not a string
+│   └── InvalidPriority       outside 0 … 100
+├── LedgerError               the coordination database
+│   ├── LedgerUnavailable     it cannot be reached now; trying again later may work
+│   ├── LedgerFull            its disk is full
+│   ├── SchemaMismatch        its tables are older or newer than this code
+│   └── OutcomeUnknown        the connection broke during a commit and could not be re-read
+├── LeaseLost                 somebody else may act on this now: your write was refused
+├── FlowClosed                the flow drains and takes no new records
+├── NotFound                  no such record, flow or instance
+└── Refused                   the thing is not in a state that allows this
+
+Two more are raised by handlers, to say how a record goes on: Reject and RetryLater.
+"""
+
+from __future__ import annotations
+
+
+class RowlockError(Exception):
+    """The root of the tree: catch this to catch everything of ours."""
+
+
+class ConfigurationError(RowlockError):
+    """A setting, a URL, a flow or an import that cannot work as given."""
+
+
+class UnknownDialect(ConfigurationError):
+    """The ledger's URL names a database that Rowlock does not speak."""
+
+
+class UnknownFlow(ConfigurationError):
+    """Nobody has registered a flow of that name."""
+
+
+class InvalidInput(RowlockError, ValueError):
+    """A value was refused; nothing was written."""
+
+
+class InvalidPayload(InvalidInput):
+    """A payload or result is not JSON, or is larger than the limit."""
+
+
+class InvalidKey(InvalidInput):
+    """A key is empty, too long, or not a string."""
+
+
+class InvalidPriority(InvalidInput):
+    """A priority is outside 0 … 100."""
+
+
+class LedgerError(RowlockError):
+    """The coordination database refused or failed."""
+
+
+class LedgerUnavailable(LedgerError):
+    """The ledger cannot be reached now."""
+
+
+class LedgerFull(LedgerError):
+    """The ledger's disk is full: free space there; nothing was half-written."""
+
+
+class SchemaMismatch(LedgerError):
+    """The ledger's tables are older or newer than this code."""
+
+
+class OutcomeUnknown(LedgerError):
+    """The connection broke during a commit, and the outcome could not be re-read."""
+
+
+class LeaseLost(RowlockError):
+    """The token is stale: the thing was taken over, settled or revoked. Nothing was written."""
+
+
+class FlowClosed(RowlockError):
+    """The flow drains: it finishes what it has and takes no new records."""
+
+
+class NotFound(RowlockError, LookupError):
+    """There is no such record, flow or instance."""
+
+
+class Refused(RowlockError):
+    """The thing is not in a state that allows this."""
+
+
+class Reject(Exception):  # noqa: N818 - an instruction, not a fault of the program
+    """Raise in a handler: this record can never succeed; it is dead now, with this reason."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class RetryLater(Exception):  # noqa: N818 - an instruction, not a fault of the program
+    """Raise in a handler: try again after so many seconds; the attempt is not spent."""
+
+    def __init__(self, seconds: float, reason: str = "") -> None:
+        if seconds < 0:
+            raise InvalidInput(f"RetryLater({seconds}): the wait cannot be negative.")
+        super().__init__(reason or f"again in {seconds:g} s")
+        self.seconds = seconds
+        self.reason = reason

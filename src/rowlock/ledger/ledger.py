@@ -1,0 +1,220 @@
+"""The ledger: the only code that touches the coordination tables.
+
+What is one statement in every dialect is written here; what needs several steps somewhere is abstract
+here and written in `postgresql.py` and `sqlite.py`. A new dialect is a folder of SQL and one such file.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from rowlock.databases.engine import is_conflict, is_connection_lost, is_disk_full, open_engine
+from rowlock.databases.url import masked, parse_url
+from rowlock.errors import LedgerError, LedgerFull, LedgerUnavailable, SchemaMismatch
+from rowlock.ledger.connection import LedgerConnection, Params, Row, borrow
+from rowlock.ledger.schema import Schema
+from rowlock.ledger.statements import load_statements
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from sqlalchemy.engine import URL
+
+    from rowlock.ledger.rows import Completion, Failure, Held, Release, Wish
+    from rowlock.settings import Settings
+
+# A conflict was rolled back by the database; a disconnect on the first try is often only a stale pooled
+# connection. Both are worth another go for statements that are safe to repeat.
+_TRIES = 3
+
+
+class Ledger(ABC):
+    """One coordination database."""
+
+    dialect: ClassVar[str]
+    single_statement_options: ClassVar[dict[str, Any]]
+
+    def __init__(self, url: URL, settings: Settings) -> None:
+        self.url = url
+        self.settings = settings
+        self.engine = open_engine(self.dialect, url, settings)
+        self._single = self.engine.execution_options(**self.single_statement_options)
+        self.statements = load_statements(self.dialect, settings.ledger_schema)
+        self.channel = f"rowlock_{settings.ledger_schema}"
+        self.schema = Schema(self)
+
+    @staticmethod
+    def open(settings: Settings) -> Ledger:
+        """The ledger that the settings name, in its dialect; nothing is connected yet."""
+        from rowlock.ledger.postgresql import PostgresqlLedger  # noqa: PLC0415 - they import this module
+        from rowlock.ledger.sqlite import SqliteLedger  # noqa: PLC0415
+
+        dialect, url = parse_url(settings.ledger_url)
+        kinds: dict[str, type[Ledger]] = {"postgresql": PostgresqlLedger, "sqlite": SqliteLedger}
+        return kinds[dialect](url, settings)
+
+    def __str__(self) -> str:
+        return masked(self.url)
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- running statements ---------------------------------------------------------------------------
+
+    def run(self, name: str, /, *, repeat: bool = False, **params: Any) -> list[Row]:
+        """One statement, committed by itself. `repeat` says that running it twice does no harm."""
+        for last in [False] * (_TRIES - 1) + [True] if repeat else [True]:
+            try:
+                with self.translated(), self._single.connect() as connection:
+                    return LedgerConnection(connection, self.statements).all(name, params)
+            except LedgerUnavailable:
+                if last:
+                    raise
+        raise AssertionError("unreachable")
+
+    def run_one(self, name: str, /, *, repeat: bool = False, **params: Any) -> Row | None:
+        rows = self.run(name, repeat=repeat, **params)
+        return rows[0] if rows else None
+
+    @contextmanager
+    def transaction(self) -> Iterator[LedgerConnection]:
+        """Several statements, one commit."""
+        with self.translated(), self.engine.begin() as connection:
+            yield LedgerConnection(connection, self.statements)
+
+    def borrow(self, connection: Any) -> LedgerConnection:
+        """The caller's connection, inside the caller's transaction."""
+        return borrow(connection, self.statements)
+
+    @contextmanager
+    def translated(self) -> Iterator[None]:
+        """Driver errors become ours: what happened, on what, and what to do."""
+        try:
+            yield
+        except DBAPIError as error:
+            raise self._translate(error.orig or error) from error
+        except PoolTimeout as error:
+            raise LedgerUnavailable(
+                f"All {self.settings.pool_size} connections to {self} are in use. Raise ROWLOCK_POOL_SIZE, "
+                "or hold record.transaction() for a shorter time."
+            ) from error
+
+    def _translate(self, error: BaseException) -> LedgerError:
+        text = str(error).strip()
+        if is_disk_full(error):
+            return LedgerFull(f"The disk of {self} is full; nothing was written. Free space there. ({text})")
+        if is_connection_lost(error):
+            return LedgerUnavailable(f"{self} cannot be reached: {text}")
+        if is_conflict(error):
+            return LedgerUnavailable(f"{self} rolled back a conflict: {text}")
+        if self.is_schema_missing(error):
+            return SchemaMismatch(f"{self} has no ledger's tables here ({text}). Run: rowlock migrate")
+        return LedgerError(f"{self} refused a statement: {text}")
+
+    @abstractmethod
+    def is_schema_missing(self, error: BaseException) -> bool:
+        """True when the tables are not there."""
+
+    # -- what every dialect does in its own way --------------------------------------------------------
+
+    @abstractmethod
+    def enqueue(
+        self,
+        on: LedgerConnection | None,
+        *,
+        flow: str,
+        keys: Sequence[str],
+        payloads: Sequence[str],
+        priority: int,
+        run_at: datetime | None,
+        batch: int,
+        notify: bool,
+    ) -> list[int]:
+        """Accepts the records whose keys are new, all or nothing; the ids of those accepted, in order."""
+
+    @abstractmethod
+    def exchange(
+        self, holder: int, completions: Sequence[Completion], wishes: Sequence[Wish]
+    ) -> tuple[set[int], list[Held]]:
+        """Settles what is complete and claims what is wished for: (ids settled, records claimed)."""
+
+    @abstractmethod
+    def complete(self, on: LedgerConnection, *, id: int, token: int, result: str | None) -> bool:  # noqa: A002
+        """Completes one record inside the transaction that carries its effects; False if the token is stale."""
+
+    @abstractmethod
+    def fail(self, holder: int | None, failures: Sequence[Failure]) -> set[int]:
+        """Settles records that did not complete; the ids whose token was right."""
+
+    @abstractmethod
+    def release(self, releases: Sequence[Release]) -> set[int]:
+        """Hands records back, their attempt unspent; the ids whose token was right."""
+
+    @abstractmethod
+    def reread(self, holder: int, tokens: dict[int, int]) -> dict[int, str]:
+        """What became of settlings whose commit's reply was lost: id → held, settled or lost."""
+
+    @abstractmethod
+    def promote(self, limit: int) -> int:
+        """Makes records ready whose time has come; how many."""
+
+    @abstractmethod
+    def takeover(self, limit: int) -> tuple[int, int]:
+        """Takes records from dead instances: (returned to the queue, dead-lettered)."""
+
+    @abstractmethod
+    def cancel(self, ids: Sequence[int], reason: str) -> list[int]:
+        """Cancels live records; the ids that were live."""
+
+    @abstractmethod
+    def hurry(self, ids: Sequence[int]) -> list[int]:
+        """Lets records that wait run now; the ids that did wait."""
+
+    @abstractmethod
+    def redrive(self, ids: Sequence[int]) -> list[int]:
+        """Makes dead or cancelled records pending again; the ids that were."""
+
+    @abstractmethod
+    def prune(self, seconds: float, *, dead_too: bool, limit: int) -> int:
+        """Forgets records settled longer ago than that; how many, at most the limit."""
+
+    @abstractmethod
+    def set_flow_state(self, flow: str, state: str, reason: str | None) -> bool:
+        """Pauses, resumes or drains a flow; False if there is none of that name."""
+
+    @abstractmethod
+    def wake(self, flow: str) -> None:
+        """Tells idle workers in other processes that the flow has work; a no-op where nothing can."""
+
+    # -- the same everywhere ----------------------------------------------------------------------------
+
+    def held(self, holder: int) -> list[Held]:
+        """What an instance holds, as the ledger knows it."""
+        from rowlock.ledger.rows import Held  # noqa: PLC0415
+
+        return [Held(*row) for row in self.run("held", repeat=True, holder=holder)]
+
+    def now(self) -> float:
+        """The ledger's clock, in seconds since 1970."""
+        return float(self.run("time", repeat=True)[0].now)
+
+
+def chunks(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    """Pieces of at most `size`."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+__all__ = ["Ledger", "LedgerConnection", "Params", "Row", "chunks"]

@@ -1,0 +1,13 @@
+-- Completes one record inside the transaction that carries its effects. No row returned: the token is stale.
+-- From here to the commit the record is locked; should this client be stopped just now, the server ends the
+-- transaction after one lease time, so that the record can be taken over.
+WITH done AS (
+    DELETE FROM rowlock.processing_queue WHERE id = %(id)s AND token = %(token)s RETURNING *
+)
+INSERT INTO rowlock.processing_history
+    (id, token, holder, created_at, claimed_at, settled_at, attempt, priority, deaths, redrives,
+     status, flow_name, record_key, payload, result)
+SELECT id, token, holder, created_at, claimed_at, rowlock.ledger_time(), attempt, priority, deaths, redrives,
+       'completed', flow_name, record_key, payload, %(result)s::json
+FROM done
+RETURNING id, set_config('idle_in_transaction_session_timeout', %(lease_ms)s::text, true) AS guard

@@ -1,0 +1,16 @@
+-- What became of settlings whose commit's reply was lost: still held (not applied), settled (applied under
+-- this very token), or neither (lost to somebody else).
+SELECT s.id,
+       CASE
+           WHEN EXISTS (SELECT 1 FROM rowlock.processing_queue q WHERE q.id = s.id AND q.token = s.token)
+               THEN 'held'
+           WHEN EXISTS (SELECT 1 FROM rowlock.processing_history h
+                        WHERE h.id = s.id AND h.token = s.token AND h.holder IS NOT DISTINCT FROM %(holder)s)
+               THEN 'settled'
+           WHEN EXISTS (SELECT 1 FROM rowlock.record_attempts a
+                        WHERE a.record_id = s.id AND a.token = s.token AND a.outcome <> 'died'
+                          AND a.instance_id IS NOT DISTINCT FROM %(holder)s)
+               THEN 'settled'
+           ELSE 'lost'
+       END AS fate
+FROM unnest(%(ids)s::bigint[], %(tokens)s::bigint[]) AS s (id, token)

@@ -1,0 +1,1 @@
+SELECT extract(epoch FROM rowlock.ledger_time())::float8 AS now

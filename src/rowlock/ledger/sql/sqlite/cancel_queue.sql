@@ -1,0 +1,1 @@
+DELETE FROM processing_queue WHERE id = :id

@@ -1,0 +1,1 @@
+DELETE FROM record_attempts WHERE record_id = :id

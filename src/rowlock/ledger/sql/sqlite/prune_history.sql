@@ -1,0 +1,1 @@
+DELETE FROM processing_history WHERE id = :id

@@ -1,0 +1,1 @@
+DELETE FROM record_keys WHERE record_id = :id

@@ -1,0 +1,1 @@
+DELETE FROM processing_history WHERE id = :id AND status IN ('dead', 'cancelled')

@@ -1,0 +1,1 @@
+SELECT ledger_time() AS now

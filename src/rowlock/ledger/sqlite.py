@@ -1,0 +1,174 @@
+"""The ledger on SQLite: short steps under one write lock (BEGIN IMMEDIATE)."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from sqlalchemy import event
+
+from rowlock import clock
+from rowlock.ledger.ledger import Ledger, LedgerConnection
+from rowlock.ledger.rows import Held
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from sqlalchemy.engine import URL, Connection
+
+    from rowlock.ledger.rows import Completion, Failure, Release, Wish
+    from rowlock.settings import Settings
+
+
+class SqliteLedger(Ledger):
+    dialect: ClassVar[str] = "sqlite"
+    single_statement_options: ClassVar[dict[str, Any]] = {"rowlock_single": True}
+
+    def __init__(self, url: URL, settings: Settings) -> None:
+        super().__init__(url, settings)
+        event.listen(self.engine, "begin", _begin_immediate)
+
+    def is_schema_missing(self, error: BaseException) -> bool:
+        return isinstance(error, sqlite3.OperationalError) and "no such table" in str(error)
+
+    def enqueue(
+        self,
+        on: LedgerConnection | None,
+        *,
+        flow: str,
+        keys: Sequence[str],
+        payloads: Sequence[str],
+        priority: int,
+        run_at: datetime | None,
+        batch: int,
+        notify: bool,  # noqa: ARG002 - nothing to notify: workers watch the file
+    ) -> list[int]:
+        if on is None:
+            with self.transaction() as transaction:
+                return self._insert(transaction, flow, keys, payloads, priority, run_at, batch)
+        return self._insert(on, flow, keys, payloads, priority, run_at, batch)
+
+    @staticmethod
+    def _insert(
+        on: LedgerConnection,
+        flow: str,
+        keys: Sequence[str],
+        payloads: Sequence[str],
+        priority: int,
+        run_at: datetime | None,
+        batch: int,
+    ) -> list[int]:
+        now = clock.wall()
+        due = now if run_at is None else run_at.timestamp()
+        common = {"flow": flow, "priority": priority, "batch": batch, "now": now, "run_at": due}
+        rows = [{"key": key, "payload": payload, **common} for key, payload in zip(keys, payloads, strict=True)]
+        last = on.all("enqueue_last", {})
+        if not on.many("enqueue_keys", rows):
+            return []
+        on.many("enqueue_records", rows)
+        return [row[0] for row in on.all("enqueued", {"after": last[0][0] if last else 0, "batch": batch})]
+
+    def exchange(
+        self, holder: int, completions: Sequence[Completion], wishes: Sequence[Wish]
+    ) -> tuple[set[int], list[Held]]:
+        with self.transaction() as transaction:
+            settled = _settle(transaction, "complete_history", [c._asdict() for c in completions])
+            claimed = [
+                Held._make(row)
+                for wish in wishes
+                for row in transaction.all("claim", {"flow": wish.flow, "limit": wish.limit, "holder": holder})
+            ]
+        return settled, claimed
+
+    def complete(self, on: LedgerConnection, *, id: int, token: int, result: str | None) -> bool:  # noqa: A002
+        return bool(_settle(on, "complete_history", [{"id": id, "token": token, "result": result}]))
+
+    def fail(self, holder: int | None, failures: Sequence[Failure]) -> set[int]:
+        settled: set[int] = set()
+        with self.transaction() as transaction:
+            for failure in failures:
+                params = failure._asdict() | {"holder": holder}
+                if transaction.many("fail_log", [params]):
+                    settled.add(failure.id)
+                    transaction.many("fail_dead", [params])
+                    if failure.final:
+                        transaction.many("leave_queue", [params])
+                    else:
+                        transaction.many("fail_later", [params])
+        return settled
+
+    def release(self, releases: Sequence[Release]) -> set[int]:
+        with self.transaction() as transaction:
+            return {row[0] for release in releases for row in transaction.all("release", release._asdict())}
+
+    def reread(self, holder: int, tokens: dict[int, int]) -> dict[int, str]:
+        return {
+            id_: self.run("reread", repeat=True, id=id_, token=token, holder=holder)[0].fate
+            for id_, token in tokens.items()
+        }
+
+    def promote(self, limit: int) -> int:
+        return len(self.run("promote", limit=limit))
+
+    def takeover(self, limit: int) -> tuple[int, int]:
+        returned = dead = 0
+        with self.transaction() as transaction:
+            for row in transaction.all("takeover_orphans", {"limit": limit}):
+                params = dict(row._mapping)
+                final = row.deaths >= row.max_deaths or (row.started and row.attempt >= row.max_attempts)
+                transaction.many("takeover_log", [params])
+                if final:
+                    transaction.many("takeover_dead", [params])
+                    dead += transaction.many("leave_queue", [params])
+                else:
+                    returned += transaction.many("takeover_return", [params])
+        return returned, dead
+
+    def cancel(self, ids: Sequence[int], reason: str) -> list[int]:
+        with self.transaction() as transaction:
+            done = [id_ for id_ in ids if transaction.all("cancel_history", {"id": id_, "reason": reason})]
+            transaction.many("cancel_queue", [{"id": id_} for id_ in done])
+        return done
+
+    def hurry(self, ids: Sequence[int]) -> list[int]:
+        with self.transaction() as transaction:
+            return [id_ for id_ in ids if transaction.all("hurry", {"id": id_})]
+
+    def redrive(self, ids: Sequence[int]) -> list[int]:
+        with self.transaction() as transaction:
+            done = [id_ for id_ in ids if transaction.all("redrive_queue", {"id": id_})]
+            transaction.many("redrive_log", [{"id": id_} for id_ in done])
+            transaction.many("redrive_history", [{"id": id_} for id_ in done])
+        return done
+
+    def prune(self, seconds: float, *, dead_too: bool, limit: int) -> int:
+        with self.transaction() as transaction:
+            old = transaction.all("prune_pick", {"seconds": seconds, "dead_too": dead_too, "limit": limit})
+            rows = [{"id": row.id} for row in old]
+            for name in ("prune_keys", "prune_attempts", "prune_history"):
+                transaction.many(name, rows)
+        return len(rows)
+
+    def set_flow_state(self, flow: str, state: str, reason: str | None) -> bool:
+        return bool(self.run("flow_state", flow=flow, state=state, reason=reason))
+
+    def wake(self, flow: str) -> None:
+        """Nothing to do: workers see that the file changed."""
+
+
+def _begin_immediate(connection: Connection) -> None:
+    # Single statements commit by themselves; a transaction takes the write lock before it reads, so that it
+    # never has to be rolled back because somebody wrote in between.
+    if not connection.get_execution_options().get("rowlock_single"):
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _settle(on: LedgerConnection, into_history: str, rows: list[dict[str, Any]]) -> set[int]:
+    """Moves records into the history; the ids whose token was right."""
+    moved = on.many(into_history, rows)
+    if moved == len(rows):
+        on.many("leave_queue", rows)
+        return {row["id"] for row in rows}
+    # Some token was stale, which is rare: find out which, one by one.
+    return {row["id"] for row in rows if on.many("leave_queue", [row])}
