@@ -1,6 +1,6 @@
 -- Cancels live records. One that runs now is revoked: the token rises, and its handler's result is refused.
 WITH gone AS (
-    DELETE FROM rowlock.processing_queue WHERE id = ANY(%(ids)s::bigint[]) RETURNING *
+    DELETE FROM rowlock.processing_queue WHERE id = ANY(%(ids)b::bigint[]) RETURNING *
 ), kept AS (
     INSERT INTO rowlock.processing_history
         (id, token, holder, created_at, claimed_at, settled_at, attempt, priority, deaths, redrives,

@@ -2,8 +2,8 @@
 -- Keys are inserted in key order, so that two enqueues with the same keys cannot deadlock.
 -- A key that this same batch inserted before (its commit's reply was lost) counts as accepted.
 WITH incoming AS MATERIALIZED (
-    SELECT nextval(pg_get_serial_sequence('rowlock.processing_queue', 'id')) AS id, u.record_key, u.payload
-    FROM unnest(%(keys)s::text[], %(payloads)s::text[]) AS u (record_key, payload)
+    SELECT nextval('rowlock.processing_queue_id_seq') AS id, u.record_key, u.payload
+    FROM unnest(%(keys)b::text[], %(payloads)b::text[]) AS u (record_key, payload)
 ), fresh AS (
     INSERT INTO rowlock.record_keys (flow_name, record_key, record_id, batch)
     SELECT %(flow)s, record_key, id, %(batch)s FROM incoming ORDER BY record_key COLLATE "C"

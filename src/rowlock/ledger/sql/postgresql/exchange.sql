@@ -5,8 +5,8 @@
 -- The first row returned carries the ids that were settled, the others what was claimed.
 WITH done AS (
     DELETE FROM rowlock.processing_queue AS q
-    USING unnest(%(ids)s::bigint[], %(tokens)s::bigint[], %(results)s::text[]) AS s (id, token, result)
-    WHERE q.id = ANY(%(ids)s::bigint[]) AND q.id = s.id AND q.token = s.token
+    USING unnest(%(ids)b::bigint[], %(tokens)b::bigint[], %(results)b::text[]) AS s (id, token, result)
+    WHERE q.id = ANY(%(ids)b::bigint[]) AND q.id = s.id AND q.token = s.token
     RETURNING q.id, q.token, q.holder, q.created_at, q.claimed_at, q.attempt, q.priority, q.deaths,
               q.redrives, q.flow_name, q.record_key, q.payload, s.result
 ), kept AS (
@@ -18,7 +18,7 @@ WITH done AS (
     FROM done
 ), wanted AS MATERIALIZED (
     SELECT c.id
-    FROM unnest(%(flows)s::text[], %(limits)s::int[], %(ranks)s::smallint[], %(afters)s::bigint[])
+    FROM unnest(%(flows)b::text[], %(limits)b::int[], %(ranks)b::smallint[], %(afters)b::bigint[])
              AS w (flow_name, most, rank, after)
     JOIN rowlock.flows AS f ON f.flow_name = w.flow_name AND f.state <> 'paused'
     CROSS JOIN LATERAL (

@@ -2,7 +2,7 @@
 -- attempt is refused), or dead. The error is kept under the attempt's own token.
 WITH s AS MATERIALIZED (
     SELECT * FROM unnest(
-        %(ids)s::bigint[], %(tokens)s::bigint[], %(final)s::boolean[], %(delays)s::float8[], %(reasons)s::text[],
+        %(ids)b::bigint[], %(tokens)b::bigint[], %(final)s::boolean[], %(delays)s::float8[], %(reasons)s::text[],
         %(outcomes)s::text[], %(error_types)s::text[], %(messages)s::text[], %(tracebacks)s::text[],
         %(fingerprints)s::text[], %(deaths)s::int[]
     ) AS s (id, token, final, delay, reason, outcome, error_type, message, traceback, fingerprint, deaths)
@@ -11,12 +11,12 @@ WITH s AS MATERIALIZED (
     SET status = 'retry_wait', ready = false, holder = NULL, token = q.token + 1,
         deaths = q.deaths + s.deaths, run_at = rowlock.ledger_time() + s.delay * interval '1 second'
     FROM s
-    WHERE q.id = ANY(%(ids)s::bigint[]) AND q.id = s.id AND q.token = s.token AND NOT s.final
+    WHERE q.id = ANY(%(ids)b::bigint[]) AND q.id = s.id AND q.token = s.token AND NOT s.final
     RETURNING q.id, s.token, q.attempt, q.claimed_at
 ), gone AS (
     DELETE FROM rowlock.processing_queue AS q
     USING s
-    WHERE q.id = ANY(%(ids)s::bigint[]) AND q.id = s.id AND q.token = s.token AND s.final
+    WHERE q.id = ANY(%(ids)b::bigint[]) AND q.id = s.id AND q.token = s.token AND s.final
     RETURNING q.*, s.reason, s.fingerprint, s.deaths AS more_deaths
 ), kept AS (
     INSERT INTO rowlock.processing_history

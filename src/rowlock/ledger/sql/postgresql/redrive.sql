@@ -2,7 +2,7 @@
 -- through stays in record_attempts; the token goes on rising.
 WITH back AS (
     DELETE FROM rowlock.processing_history
-    WHERE id = ANY(%(ids)s::bigint[]) AND status IN ('dead', 'cancelled')
+    WHERE id = ANY(%(ids)b::bigint[]) AND status IN ('dead', 'cancelled')
     RETURNING *
 ), queued AS (
     INSERT INTO rowlock.processing_queue

@@ -13,4 +13,4 @@ SELECT s.id,
                THEN 'settled'
            ELSE 'lost'
        END AS fate
-FROM unnest(%(ids)s::bigint[], %(tokens)s::bigint[]) AS s (id, token)
+FROM unnest(%(ids)b::bigint[], %(tokens)b::bigint[]) AS s (id, token)
