@@ -92,7 +92,7 @@ class Refused(RowlockError):
     """The thing is not in a state that allows this."""
 
 
-class Reject(Exception):  # noqa: N818 - an instruction, not a fault of the program
+class Reject(Exception):
     """Raise in a handler: this record can never succeed; it is dead now, with this reason."""
 
     def __init__(self, reason: str) -> None:
@@ -100,7 +100,7 @@ class Reject(Exception):  # noqa: N818 - an instruction, not a fault of the prog
         self.reason = reason
 
 
-class RetryLater(Exception):  # noqa: N818 - an instruction, not a fault of the program
+class RetryLater(Exception):
     """Raise in a handler: try again after so many seconds; the attempt is not spent."""
 
     def __init__(self, seconds: float, reason: str = "") -> None:

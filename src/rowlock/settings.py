@@ -26,19 +26,27 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="ROWLOCK_", extra="forbid", frozen=True)
 
     ledger_url: str = Field(DEFAULT_LEDGER_URL, description="Where the ledger is: an SQLAlchemy URL.")
-    ledger_schema: str = Field("rowlock", description="PostgreSQL: the schema that holds the ledger's tables.")
+    ledger_schema: str = Field(
+        "rowlock", description="PostgreSQL: the schema that holds the ledger's tables."
+    )
     pool_size: int = Field(10, ge=2, le=1000, description="Connections each process may hold at most.")
     transaction_pooler: bool = Field(
         default=False,
         description="True behind PgBouncer in transaction mode: no prepared statements, no LISTEN.",
     )
     lease_seconds: float = Field(30, ge=0.5, le=86400, description="Silent for so long, an instance is dead.")
-    grace_seconds: float = Field(30, ge=0, description="After SIGTERM, running handlers may finish for so long.")
+    grace_seconds: float = Field(
+        30, ge=0, description="After SIGTERM, running handlers may finish for so long."
+    )
     poll_seconds: float = Field(1, gt=0, le=3600, description="How often an idle worker looks by itself.")
-    max_prefetch: int = Field(1000, ge=0, le=10000, description="Records a flow may hold beyond its running ones.")
+    max_prefetch: int = Field(
+        1000, ge=0, le=10000, description="Records a flow may hold beyond its running ones."
+    )
     max_payload_bytes: int = Field(1024 * 1024, ge=1, description="Largest payload or result, as JSON.")
     retention_days: float = Field(30, gt=0, description="How long settled records and their keys are kept.")
-    prune_batch: int = Field(1000, ge=1, le=100_000, description="Rows one pruning statement removes at most.")
+    prune_batch: int = Field(
+        1000, ge=1, le=100_000, description="Rows one pruning statement removes at most."
+    )
 
     @cached_property
     def heartbeat_seconds(self) -> float:
@@ -79,7 +87,8 @@ def load_settings(**overrides: object) -> Settings:
         return Settings(**{k: v for k, v in overrides.items() if v is not None})  # type: ignore[arg-type]
     except ValidationError as error:
         lines = [
-            f"  {'.'.join(map(str, e['loc'])) or 'settings'}: {e['msg']}" for e in error.errors(include_input=False)
+            f"  {'.'.join(map(str, e['loc'])) or 'settings'}: {e['msg']}"
+            for e in error.errors(include_input=False)
         ]
         raise ConfigurationError(
             "These settings cannot be used (from ROWLOCK_* variables or "

@@ -7,12 +7,13 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import create_engine, event
-from sqlalchemy.engine import URL, Engine
 
 from rowlock import clock
 from rowlock.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from sqlalchemy.engine import URL, Engine
+
     from rowlock.settings import Settings
 
 SQLITE_BUSY_SECONDS = 30
@@ -74,7 +75,7 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     connection.execute("PRAGMA foreign_keys = ON")
     # The machine's clock is this ledger's clock: SQLite lives on one machine. A function, so that tests
     # can move it, and because SQLite before 3.42 has no sub-second clock that compares as a number.
-    connection.create_function("ledger_time", 0, lambda: clock.wall())  # looked up at each call
+    connection.create_function("ledger_time", 0, lambda: clock.wall())  # noqa: PLW0108 - looked up at each call
 
 
 def _enter_wal(connection: sqlite3.Connection) -> None:

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from rowlock.errors import ConfigurationError
 
@@ -56,7 +56,9 @@ class LocalPostgres:
         if self._account:
             self.home.chmod(0o755)
             os.chown(self.home, self._account.pw_uid, self._account.pw_gid)
-        self._run("initdb", "-D", str(self.data), "-U", "rowlock", "-A", "trust", "-N", "-E", "UTF8", "--locale=C")
+        self._run(
+            "initdb", "-D", str(self.data), "-U", "rowlock", "-A", "trust", "-N", "-E", "UTF8", "--locale=C"
+        )
 
     def start(self) -> None:
         """Starts the server, and returns when it answers."""
@@ -110,7 +112,7 @@ class LocalPostgres:
         if check and done.returncode:
             raise ConfigurationError(f"{program} failed: {done.stderr.strip() or done.stdout.strip()}")
 
-    def _identity(self) -> dict[str, int]:
+    def _identity(self) -> dict[str, Any]:
         return {"user": self._account.pw_uid, "group": self._account.pw_gid} if self._account else {}
 
 
@@ -158,7 +160,9 @@ def _unprivileged_account() -> pwd.struct_passwd | None:
             return pwd.getpwnam(name)
         except KeyError:
             continue
-    raise ConfigurationError("PostgreSQL does not run as root, and there is no account 'nobody' to run it as.")
+    raise ConfigurationError(
+        "PostgreSQL does not run as root, and there is no account 'nobody' to run it as."
+    )
 
 
 def _free_port() -> int:

@@ -20,7 +20,7 @@ Params = dict[str, Any]
 class LedgerConnection:
     """Runs named statements on an SQLAlchemy connection."""
 
-    def __init__(self, connection: Connection, statements: Mapping[str, str]) -> None:
+    def __init__(self, connection: Any, statements: Mapping[str, str]) -> None:
         self.connection = connection
         self._statements = statements
 
@@ -37,15 +37,11 @@ class LedgerConnection:
         """Runs the statement once for each set of parameters; how many rows changed in all."""
         if not params:
             return 0
-        return self.connection.exec_driver_sql(self._statements[name], list(params)).rowcount
+        return int(self.connection.exec_driver_sql(self._statements[name], list(params)).rowcount)
 
 
 class BorrowedConnection(LedgerConnection):
     """The caller's own driver connection, inside the caller's own transaction."""
-
-    def __init__(self, connection: Any, statements: Mapping[str, str]) -> None:
-        self.connection = connection
-        self._statements = statements
 
     def all(self, name: str, params: Params) -> list[Row]:
         cursor = self.connection.cursor()
@@ -80,7 +76,9 @@ def borrow(connection: Any, statements: Mapping[str, str]) -> LedgerConnection:
         return BorrowedConnection(connection, statements)
     if type(connection).__module__.startswith("psycopg") and hasattr(connection, "cursor"):
         if connection.autocommit and connection.info.transaction_status.name == "IDLE":
-            raise Refused("The connection is in autocommit mode: open `with connection.transaction():` first.")
+            raise Refused(
+                "The connection is in autocommit mode: open `with connection.transaction():` first."
+            )
         return BorrowedConnection(connection, statements)
     raise InvalidInput(
         f"connection= takes an SQLAlchemy connection or session, a psycopg or a sqlite3 connection, not "
@@ -89,4 +87,4 @@ def borrow(connection: Any, statements: Mapping[str, str]) -> LedgerConnection:
 
 
 def _lend_clock(connection: sqlite3.Connection) -> None:
-    connection.create_function("ledger_time", 0, lambda: clock.wall())
+    connection.create_function("ledger_time", 0, lambda: clock.wall())  # noqa: PLW0108 - looked up at each call

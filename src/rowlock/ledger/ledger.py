@@ -6,6 +6,7 @@ here and written in `postgresql.py` and `sqlite.py`. A new dialect is a folder o
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -15,7 +16,14 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from rowlock.databases.engine import is_conflict, is_connection_lost, is_disk_full, open_engine
 from rowlock.databases.url import masked, parse_url
-from rowlock.errors import LedgerError, LedgerFull, LedgerUnavailable, SchemaMismatch
+from rowlock.errors import (
+    FlowClosed,
+    LedgerError,
+    LedgerFull,
+    LedgerUnavailable,
+    SchemaMismatch,
+    UnknownFlow,
+)
 from rowlock.ledger.connection import LedgerConnection, Params, Row, borrow
 from rowlock.ledger.schema import Schema
 from rowlock.ledger.statements import load_statements
@@ -28,6 +36,8 @@ if TYPE_CHECKING:
 
     from rowlock.ledger.rows import Completion, Failure, Held, Release, Wish
     from rowlock.settings import Settings
+
+logger = logging.getLogger("rowlock.ledger")
 
 # A conflict was rolled back by the database; a disconnect on the first try is often only a stale pooled
 # connection. Both are worth another go for statements that are safe to repeat.
@@ -73,20 +83,19 @@ class Ledger(ABC):
 
     # -- running statements ---------------------------------------------------------------------------
 
-    def run(self, name: str, /, *, repeat: bool = False, **params: Any) -> list[Row]:
-        """One statement, committed by itself. `repeat` says that running it twice does no harm."""
-        for last in [False] * (_TRIES - 1) + [True] if repeat else [True]:
-            try:
-                with self.translated(), self._single.connect() as connection:
-                    return LedgerConnection(connection, self.statements).all(name, params)
-            except LedgerUnavailable:
-                if last:
-                    raise
-        raise AssertionError("unreachable")
+    def run(self, name: str, /, **params: Any) -> list[Row]:
+        """One statement, committed by itself."""
+        with self.translated(), self._single.connect() as connection:
+            return LedgerConnection(connection, self.statements).all(name, params)
 
-    def run_one(self, name: str, /, *, repeat: bool = False, **params: Any) -> Row | None:
-        rows = self.run(name, repeat=repeat, **params)
-        return rows[0] if rows else None
+    def run_safely(self, name: str, /, **params: Any) -> list[Row]:
+        """One statement that does no harm when it runs twice: tried again when the connection was stale or lost."""
+        for _ in range(_TRIES - 1):
+            try:
+                return self.run(name, **params)
+            except LedgerUnavailable as error:
+                logger.debug("%s is tried again: %s", name, error)
+        return self.run(name, **params)
 
     @contextmanager
     def transaction(self) -> Iterator[LedgerConnection]:
@@ -142,7 +151,10 @@ class Ledger(ABC):
         batch: int,
         notify: bool,
     ) -> list[int]:
-        """Accepts the records whose keys are new, all or nothing; the ids of those accepted, in order."""
+        """Accepts the records whose keys are new, all or nothing; the ids of those accepted, in order.
+
+        Raises UnknownFlow or FlowClosed, with nothing written.
+        """
 
     @abstractmethod
     def exchange(
@@ -163,7 +175,7 @@ class Ledger(ABC):
         """Hands records back, their attempt unspent; the ids whose token was right."""
 
     @abstractmethod
-    def reread(self, holder: int, tokens: dict[int, int]) -> dict[int, str]:
+    def reread(self, tokens: dict[int, int]) -> dict[int, str]:
         """What became of settlings whose commit's reply was lost: id → held, settled or lost."""
 
     @abstractmethod
@@ -204,11 +216,24 @@ class Ledger(ABC):
         """What an instance holds, as the ledger knows it."""
         from rowlock.ledger.rows import Held  # noqa: PLC0415
 
-        return [Held(*row) for row in self.run("held", repeat=True, holder=holder)]
+        return [Held(*row) for row in self.run_safely("held", holder=holder)]
 
     def now(self) -> float:
         """The ledger's clock, in seconds since 1970."""
-        return float(self.run("time", repeat=True)[0].now)
+        return float(self.run_safely("time")[0].now)
+
+
+def check_open(flow: str, state: str | None) -> None:
+    """A flow must be known, and not be draining, to take records."""
+    if state is None:
+        raise UnknownFlow(
+            f"Nobody has registered a flow named {flow!r}. Check the name; or register it with @app.flow({flow!r}), "
+            f"or run: rowlock flows add {flow}"
+        )
+    if state == "draining":
+        raise FlowClosed(
+            f"flow {flow!r} drains and takes no new records. To open it: rowlock flows resume {flow}"
+        )
 
 
 def chunks(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
@@ -217,4 +242,4 @@ def chunks(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
         yield items[start : start + size]
 
 
-__all__ = ["Ledger", "LedgerConnection", "Params", "Row", "chunks"]
+__all__ = ["Ledger", "LedgerConnection", "Params", "Row", "check_open", "chunks"]

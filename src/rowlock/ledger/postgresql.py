@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowlock.errors import LedgerUnavailable
-from rowlock.ledger.ledger import Ledger, LedgerConnection, chunks
+from rowlock.ledger.ledger import Ledger, LedgerConnection, Row, check_open, chunks
 from rowlock.ledger.rows import Held
 
 if TYPE_CHECKING:
@@ -55,20 +55,19 @@ class PostgresqlLedger(Ledger):
 
     def _insert_pieces(self, pieces: list[dict[str, Any]]) -> list[int]:
         if len(pieces) == 1:
-            return list(self.run("enqueue", **pieces[0])[0].ids or ())
+            return _accepted(self.run("enqueue", **pieces[0]), pieces[0]["flow"])
         with self.transaction() as transaction:
             return [id_ for piece in pieces for id_ in self._insert(transaction, piece)]
 
     @staticmethod
     def _insert(on: LedgerConnection, piece: dict[str, Any]) -> list[int]:
-        ids: list[int] | None = on.all("enqueue", piece)[0][0]
-        return ids or []
+        return _accepted(on.all("enqueue", piece), piece["flow"])
 
     def _taken_by(self, flow: str, keys: Sequence[str], batch: int) -> list[int]:
         found = [
             row.id
             for piece in chunks(list(keys), _CHUNK)
-            for row in self.run("enqueued_before", repeat=True, flow=flow, keys=piece, batch=batch)
+            for row in self.run_safely("enqueued_before", flow=flow, keys=piece, batch=batch)
         ]
         return sorted(found)
 
@@ -108,12 +107,12 @@ class PostgresqlLedger(Ledger):
         ids, tokens, delays = _columns(releases, 3)
         return {row[0] for row in self.run("release", ids=ids, tokens=tokens, delays=delays)}
 
-    def reread(self, holder: int, tokens: dict[int, int]) -> dict[int, str]:
-        rows = self.run("reread", repeat=True, ids=list(tokens), tokens=list(tokens.values()), holder=holder)
+    def reread(self, tokens: dict[int, int]) -> dict[int, str]:
+        rows = self.run_safely("reread", ids=list(tokens), tokens=list(tokens.values()))
         return {row.id: row.fate for row in rows}
 
     def promote(self, limit: int) -> int:
-        return sum(row.records for row in self.run("promote", repeat=True, limit=limit, channel=self.channel))
+        return sum(row.records for row in self.run_safely("promote", limit=limit, channel=self.channel))
 
     def takeover(self, limit: int) -> tuple[int, int]:
         rows = self.run("takeover", limit=limit, channel=self.channel)
@@ -136,7 +135,13 @@ class PostgresqlLedger(Ledger):
         return bool(self.run("flow_state", flow=flow, state=state, reason=reason, channel=self.channel))
 
     def wake(self, flow: str) -> None:
-        self.run("notify", repeat=True, flow=flow, channel=self.channel)
+        self.run_safely("notify", flow=flow, channel=self.channel)
+
+
+def _accepted(rows: list[Row], flow: str) -> list[int]:
+    ids, state, _woken = rows[0]
+    check_open(flow, state)
+    return ids or []
 
 
 def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:

@@ -37,7 +37,9 @@ class Schema:
         """The newest migration that the ledger has; 0 when it has no tables at all."""
         with self._ledger.translated(), self._ledger.engine.connect() as connection:
             try:
-                found = connection.exec_driver_sql(self._sql("SELECT max(version) FROM rowlock.ledger_version"))
+                found = connection.exec_driver_sql(
+                    self._sql("SELECT max(version) FROM rowlock.ledger_version")
+                )
                 return int(found.scalar() or 0)
             except DBAPIError as error:
                 if error.orig is not None and self._ledger.is_schema_missing(error.orig):
@@ -49,7 +51,9 @@ class Schema:
         version = self.version()
         if version < self.latest:
             state = f"is at version {version}" if version else "has no tables yet"
-            raise SchemaMismatch(f"{self._ledger} {state}; this code needs {self.latest}. Run: rowlock migrate")
+            raise SchemaMismatch(
+                f"{self._ledger} {state}; this code needs {self.latest}. Run: rowlock migrate"
+            )
         if version > self.latest:
             raise SchemaMismatch(
                 f"{self._ledger} is at version {version}, newer than this code, which knows {self.latest}. "
@@ -64,7 +68,9 @@ class Schema:
         with self._ledger.translated(), self._ledger.engine.begin() as connection:
             driver: Any = connection.connection.driver_connection
             self._begin(driver)
-            version = driver.execute(self._sql("SELECT coalesce(max(version), 0) FROM rowlock.ledger_version"))
+            version = driver.execute(
+                self._sql("SELECT coalesce(max(version), 0) FROM rowlock.ledger_version")
+            )
             current = int(version.fetchone()[0])
             for number, (name, sql) in self.migrations.items():
                 if number > current:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sqlalchemy import event
 
 from rowlock import clock
-from rowlock.ledger.ledger import Ledger, LedgerConnection
+from rowlock.ledger.ledger import Ledger, LedgerConnection, check_open
 from rowlock.ledger.rows import Held
 
 if TYPE_CHECKING:
@@ -42,27 +42,28 @@ class SqliteLedger(Ledger):
         priority: int,
         run_at: datetime | None,
         batch: int,
-        notify: bool,  # noqa: ARG002 - nothing to notify: workers watch the file
+        notify: bool,
     ) -> list[int]:
         if on is None:
             with self.transaction() as transaction:
-                return self._insert(transaction, flow, keys, payloads, priority, run_at, batch)
-        return self._insert(on, flow, keys, payloads, priority, run_at, batch)
-
-    @staticmethod
-    def _insert(
-        on: LedgerConnection,
-        flow: str,
-        keys: Sequence[str],
-        payloads: Sequence[str],
-        priority: int,
-        run_at: datetime | None,
-        batch: int,
-    ) -> list[int]:
+                return self.enqueue(
+                    transaction,
+                    flow=flow,
+                    keys=keys,
+                    payloads=payloads,
+                    priority=priority,
+                    run_at=run_at,
+                    batch=batch,
+                    notify=notify,
+                )
         now = clock.wall()
         due = now if run_at is None else run_at.timestamp()
         common = {"flow": flow, "priority": priority, "batch": batch, "now": now, "run_at": due}
-        rows = [{"key": key, "payload": payload, **common} for key, payload in zip(keys, payloads, strict=True)]
+        rows = [
+            {"key": key, "payload": payload, **common} for key, payload in zip(keys, payloads, strict=True)
+        ]
+        known = on.one("flow_find", {"flow": flow})
+        check_open(flow, known[1] if known else None)
         last = on.all("enqueue_last", {})
         if not on.many("enqueue_keys", rows):
             return []
@@ -72,12 +73,19 @@ class SqliteLedger(Ledger):
     def exchange(
         self, holder: int, completions: Sequence[Completion], wishes: Sequence[Wish]
     ) -> tuple[set[int], list[Held]]:
+        if not completions:
+            # Idle workers look without the write lock, so that they do not stand in a busy one's way.
+            wishes = [wish for wish in wishes if self.run("any_ready", flow=wish.flow)]
+            if not wishes:
+                return set(), []
         with self.transaction() as transaction:
             settled = _settle(transaction, "complete_history", [c._asdict() for c in completions])
             claimed = [
                 Held._make(row)
                 for wish in wishes
-                for row in transaction.all("claim", {"flow": wish.flow, "limit": wish.limit, "holder": holder})
+                for row in transaction.all(
+                    "claim", {"flow": wish.flow, "limit": wish.limit, "holder": holder}
+                )
             ]
         return settled, claimed
 
@@ -102,11 +110,8 @@ class SqliteLedger(Ledger):
         with self.transaction() as transaction:
             return {row[0] for release in releases for row in transaction.all("release", release._asdict())}
 
-    def reread(self, holder: int, tokens: dict[int, int]) -> dict[int, str]:
-        return {
-            id_: self.run("reread", repeat=True, id=id_, token=token, holder=holder)[0].fate
-            for id_, token in tokens.items()
-        }
+    def reread(self, tokens: dict[int, int]) -> dict[int, str]:
+        return {id_: self.run_safely("reread", id=id_, token=token)[0].fate for id_, token in tokens.items()}
 
     def promote(self, limit: int) -> int:
         return len(self.run("promote", limit=limit))
@@ -115,7 +120,7 @@ class SqliteLedger(Ledger):
         returned = dead = 0
         with self.transaction() as transaction:
             for row in transaction.all("takeover_orphans", {"limit": limit}):
-                params = dict(row._mapping)
+                params = dict(row._mapping)  # noqa: SLF001 - SQLAlchemy's public name for it
                 final = row.deaths >= row.max_deaths or (row.started and row.attempt >= row.max_attempts)
                 transaction.many("takeover_log", [params])
                 if final:

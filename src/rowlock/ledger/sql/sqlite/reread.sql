@@ -2,10 +2,10 @@
 SELECT
     CASE
         WHEN EXISTS (SELECT 1 FROM processing_queue q WHERE q.id = :id AND q.token = :token) THEN 'held'
-        WHEN EXISTS (SELECT 1 FROM processing_history h WHERE h.id = :id AND h.token = :token AND h.holder IS :holder)
+        WHEN EXISTS (SELECT 1 FROM processing_history h WHERE h.id = :id AND h.token = :token)
             THEN 'settled'
         WHEN EXISTS (SELECT 1 FROM record_attempts a
-                     WHERE a.record_id = :id AND a.token = :token AND a.outcome <> 'died' AND a.instance_id IS :holder)
+                     WHERE a.record_id = :id AND a.token = :token AND a.outcome <> 'died')
             THEN 'settled'
         ELSE 'lost'
     END AS fate

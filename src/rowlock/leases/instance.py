@@ -1,0 +1,188 @@
+"""The instance: this process as the ledger knows it, and the heartbeat that keeps what it holds.
+
+One heartbeat covers every record the instance holds. It runs on a thread and a connection of its own, so that
+neither a busy handler nor an empty pool can silence it. The local deadline is taken *before* a renewal is
+sent and ends before the ledger's: when it passes, this process must assume that it holds nothing any more.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from rowlock import clock
+from rowlock.errors import LedgerError
+from rowlock.ledger.ledger import Ledger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rowlock.settings import Settings
+
+logger = logging.getLogger("rowlock.instance")
+
+# Work stops this part of a lease before the ledger would give it away.
+SAFETY_MARGIN = 0.1
+
+
+@dataclass
+class Counters:
+    """What this instance did; sent along with each heartbeat, so that a kill loses little."""
+
+    completed: int = 0
+    failed: int = 0
+    stale_refused: int = 0
+    takeovers: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def add(self, *, completed: int = 0, failed: int = 0, stale_refused: int = 0, takeovers: int = 0) -> None:
+        with self._lock:
+            self.completed += completed
+            self.failed += failed
+            self.stale_refused += stale_refused
+            self.takeovers += takeovers
+
+    def read(self) -> dict[str, int]:
+        with self._lock:
+            return {
+                "completed": self.completed,
+                "failed": self.failed,
+                "stale_refused": self.stale_refused,
+                "takeovers": self.takeovers,
+            }
+
+    def clear(self) -> None:
+        with self._lock:
+            self.completed = self.failed = self.stale_refused = self.takeovers = 0
+
+
+class Instance:
+    """Registered, alive, and replaced by a new incarnation when its lease was lost."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        name: str | None = None,
+        roles: str = "worker",
+        on_lost: Callable[[str], None] = lambda _reason: None,
+        on_drain: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.settings = settings
+        self.hostname = socket.gethostname()
+        self.pid = os.getpid()
+        self.name = name or f"{self.hostname}:{self.pid}"
+        self.roles = roles
+        self.counters = Counters()
+        self.id: int = 0
+        self._deadline = 0.0
+        self._on_lost = on_lost
+        self._on_drain = on_drain
+        self._forfeited = threading.Event()
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self._ledger = Ledger.open(settings.model_copy(update={"pool_size": 1}))
+        self._thread = threading.Thread(target=self._beat_for_ever, name="rowlock-heartbeat", daemon=True)
+
+    # -- what others ask ---------------------------------------------------------------------------
+
+    @property
+    def seconds_left(self) -> float:
+        """How long this process may still act on what it holds, by its own monotonic clock."""
+        return max(0.0, self._deadline - clock.monotonic())
+
+    @property
+    def alive(self) -> bool:
+        return not self._forfeited.is_set() and clock.monotonic() < self._deadline
+
+    # -- life --------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self._register()
+        self._thread.start()
+
+    def stop(self, reason: str = "stopped") -> None:
+        """Leaves the registry. What it still holds becomes claimable at once."""
+        self._stopping.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=self.settings.heartbeat_seconds)
+        try:
+            self._ledger.run(
+                "instance_end", id=self.id, state="stopped", reason=reason, **self.counters.read()
+            )
+        except LedgerError as error:
+            logger.warning("instance %s could not say goodbye (%s); its lease will run out", self.id, error)
+        self._ledger.close()
+
+    def forfeit(self, reason: str) -> None:
+        """Gives up everything held, because the deadline passed or the ledger said so. Idempotent."""
+        if not self._forfeited.is_set():
+            self._forfeited.set()
+            logger.error("instance %s lost its lease: %s", self.id, reason)
+            self._on_lost(reason)
+            self._wake.set()
+
+    def beat(self) -> None:
+        """One heartbeat, now. Raises LedgerError when the ledger cannot be reached."""
+        if self._forfeited.is_set():
+            self._replace()
+            return
+        sent = clock.monotonic()
+        rows = self._ledger.run("instance_beat", id=self.id, **self.counters.read())
+        if not rows:
+            self.forfeit("the ledger had declared it dead")
+            self._replace()
+            return
+        self._extend(sent)
+        if rows[0].state == "draining":
+            self._on_drain()
+
+    def _beat_for_ever(self) -> None:
+        pause = self.settings.heartbeat_seconds
+        while True:
+            self._wake.wait(pause)
+            self._wake.clear()
+            if self._stopping.is_set():
+                return
+            try:
+                self.beat()
+                pause = self.settings.heartbeat_seconds
+            except LedgerError as error:
+                logger.warning(
+                    "instance %s: heartbeat failed, %.1f s left: %s", self.id, self.seconds_left, error
+                )
+                pause = self.settings.heartbeat_seconds / 4
+
+    def _register(self) -> None:
+        sent = clock.monotonic()
+        rows = self._ledger.run(
+            "instance_register",
+            name=self.name,
+            hostname=self.hostname,
+            pid=self.pid,
+            version=version("rowlock"),
+            roles=self.roles,
+            lease=self.settings.lease_seconds,
+        )
+        self.id = rows[0].id
+        self._extend(sent)
+        self._forfeited.clear()
+
+    def _replace(self) -> None:
+        """Ends this incarnation, so that what it held is claimable at once, and begins another."""
+        old = self.id
+        self._ledger.run(
+            "instance_end", id=old, state="dead", reason="could not renew in time", **self.counters.read()
+        )
+        self.counters.clear()
+        self._register()
+        logger.warning("instance %s goes on as instance %s", old, self.id)
+
+    def _extend(self, sent: float) -> None:
+        self._deadline = sent + self.settings.lease_seconds * (1 - SAFETY_MARGIN)

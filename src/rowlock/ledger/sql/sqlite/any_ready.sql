@@ -1,0 +1,1 @@
+SELECT 1 FROM processing_queue WHERE ready AND flow_name = :flow LIMIT 1

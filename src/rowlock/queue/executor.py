@@ -1,0 +1,161 @@
+"""Executors: where handlers run. They start records, end overdue ones, and forget them when the lease is lost."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from abc import ABC, abstractmethod
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
+
+from rowlock import clock
+from rowlock.queue.perform import perform
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rowlock.queue.flow import Flow
+    from rowlock.queue.outcome import Outcome
+    from rowlock.queue.record import Record
+
+logger = logging.getLogger("rowlock.worker")
+
+Work = list["Record"]  # one record, or one batch of them
+
+
+class Executor(ABC):
+    """Runs one flow's handler on so many slots."""
+
+    def __init__(self, flow: Flow, slots: int, report: Callable[[list[Outcome]], None]) -> None:
+        self.flow = flow
+        self.slots = slots
+        self.report = report
+
+    @abstractmethod
+    def submit(self, work: list[Work]) -> None:
+        """Queues work for the slots."""
+
+    @abstractmethod
+    def take_back(self) -> list[Record]:
+        """Records that were queued and have not started."""
+
+    @abstractmethod
+    def overdue(self, now: float) -> list[Record]:
+        """Ends whatever has run beyond the flow's timeout, and returns it. Later results are not reported."""
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """The lease is lost: stop what can be stopped, report nothing of it any more."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ends the slots; running handlers are left to themselves."""
+
+
+class ThreadExecutor(Executor):
+    """Long-lived threads on one local queue: no future, task or timer for each record."""
+
+    def __init__(self, flow: Flow, slots: int, report: Callable[[list[Outcome]], None]) -> None:
+        super().__init__(flow, slots, report)
+        self._inbox: SimpleQueue[Work | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._threads: set[Slot] = set()
+
+    def submit(self, work: list[Work]) -> None:
+        self._grow(len(work))
+        for item in work:
+            self._inbox.put(item)
+
+    def _grow(self, wanted: int) -> None:
+        """Threads start as they are needed, and stay."""
+        if len(self._threads) < self.slots:
+            with self._lock:
+                for _ in range(min(wanted, self.slots - len(self._threads))):
+                    self._add_slot()
+
+    def _add_slot(self) -> None:
+        slot = self._new_slot()
+        self._threads.add(slot)
+        slot.start()
+
+    def _new_slot(self) -> Slot:
+        return Slot(self, self._inbox)
+
+    def take_back(self) -> list[Record]:
+        taken: list[Record] = []
+        while True:
+            try:
+                work = self._inbox.get_nowait()
+            except Empty:
+                return taken
+            if work is not None:
+                taken += work
+
+    def overdue(self, now: float) -> list[Record]:
+        if self.flow.timeout is None:
+            return []
+        found: list[Record] = []
+        for slot in list(self._threads):
+            if slot.started is not None and now - slot.started > self.flow.timeout:
+                found += self._drop(slot)
+        return found
+
+    def abandon(self) -> None:
+        self.take_back()
+        for slot in list(self._threads):
+            if slot.started is not None:
+                self._drop(slot)
+
+    def _drop(self, slot: Slot) -> Work:
+        """A thread cannot be stopped: it goes on alone, unheard, and another takes its place."""
+        with self._lock:
+            work = slot.disown()
+            if work:
+                self._threads.discard(slot)
+                self._add_slot()
+        return work
+
+    def close(self) -> None:
+        for _ in self._threads:
+            self._inbox.put(None)
+
+
+class Slot(threading.Thread):
+    """One thread that runs one handler at a time."""
+
+    def __init__(self, executor: Executor, inbox: SimpleQueue[Work | None]) -> None:
+        super().__init__(name=f"rowlock-{executor.flow.name}", daemon=True)
+        self.executor = executor
+        self.flow = executor.flow
+        self.started: float | None = None
+        self._inbox = inbox
+        self._box: list[Work] = []
+
+    def run(self) -> None:
+        while (work := self._inbox.get()) is not None:
+            self._box.append(work)
+            self.started = now = clock.monotonic()
+            for record in work:
+                record._started = now  # noqa: SLF001
+            outcomes = self.perform(work)
+            if self._take() is None:
+                logger.warning("%r: its handler ended after it was given up; the result is refused", work[0])
+                self.executor.report([outcome._replace(kind="lost") for outcome in outcomes])
+                return
+            self.executor.report(outcomes)
+
+    def perform(self, work: Work) -> list[Outcome]:
+        return perform(self.flow, work)
+
+    def disown(self) -> Work:
+        """Takes the running work away from this thread; empty if it had just finished."""
+        return self._take() or []
+
+    def _take(self) -> Work | None:
+        # Either the thread or whoever gives it up gets the work, never both: a pop cannot be torn.
+        try:
+            work = self._box.pop()
+        except IndexError:
+            return None
+        self.started = None
+        return work

@@ -1,0 +1,81 @@
+"""A lane: one flow inside one worker, and how much of it to claim next.
+
+Every flow has a lane of its own with its own slots, so that no flow starves another. A lane claims what its
+slots can run, and a little ahead when its handlers are fast: a record that waits here cannot run elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from rowlock import clock
+from rowlock.ledger.rows import Wish
+
+if TYPE_CHECKING:
+    from rowlock.ledger.rows import Held
+    from rowlock.queue.executor import Executor
+    from rowlock.queue.flow import Flow
+    from rowlock.queue.record import Record
+
+# Claim ahead what the handlers finish in this time.
+_AHEAD_SECONDS = 0.1
+# A claim from the start may walk over rows that an old snapshot keeps alive. It is repeated so often that it
+# takes a tenth of the time at most, and never more often than this.
+_RESCAN_SHARE = 10
+_RESCAN_SECONDS = 0.05
+_FIRST = (-32768, 0)
+
+
+class Lane:
+    def __init__(self, flow: Flow, executor: Executor, max_prefetch: int) -> None:
+        self.flow = flow
+        self.executor = executor
+        self.in_hand: dict[int, Record] = {}
+        self.suspects: deque[Record] = deque()
+        self._slots = executor.slots * (flow.batch or 1)
+        self._max_prefetch = max_prefetch
+        self._rate = 0.0
+        self._counted_at = clock.monotonic()
+        self._counted = 0
+        self._position = _FIRST
+        self._next_rescan = 0.0
+
+    def room(self) -> int:
+        """How many more records this lane can use now."""
+        ahead = min(self._max_prefetch, int(self._rate * _AHEAD_SECONDS))
+        return max(0, self._slots + ahead - len(self.in_hand))
+
+    def wish(self, now: float) -> Wish | None:
+        room = self.room()
+        if room == 0:
+            return None
+        if now >= self._next_rescan:
+            self._position = _FIRST
+        return Wish(self.flow.name, room, *self._position)
+
+    def claimed(self, held: list[Held], wish: Wish, sent: float, now: float) -> None:
+        """Notes where the claim ended, so that the next one begins there."""
+        if (wish.rank, wish.after) == _FIRST:
+            self._next_rescan = now + max(_RESCAN_SECONDS, (now - sent) * _RESCAN_SHARE)
+        if len(held) < wish.limit:
+            self._position = _FIRST
+        elif held:
+            self._position = max((-row.priority, row.id) for row in held)
+
+    def finished(self, record: Record, now: float) -> bool:
+        """The record has left this lane; False if it had left before."""
+        if self.in_hand.pop(record.id, None) is None:
+            return False
+        self._counted += 1
+        elapsed = now - self._counted_at
+        if elapsed >= _AHEAD_SECONDS:
+            rate = self._counted / elapsed
+            self._rate = rate if self._rate == 0 else 0.5 * self._rate + 0.5 * rate
+            self._counted, self._counted_at = 0, now
+        return True
+
+    def dispatch(self, records: list[Record]) -> None:
+        """Hands records to the executor, in batches if the flow wants them so."""
+        size = self.flow.batch or 1
+        self.executor.submit([records[at : at + size] for at in range(0, len(records), size)])

@@ -1,0 +1,347 @@
+"""The worker: claims records of its flows, runs their handlers, settles what they did.
+
+One thread, the pump, owns everything that changes: it collects outcomes, settles them and claims the next
+records in one statement, and hands them to the executors. The other threads only send it messages.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import signal
+import threading
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Self
+
+from rowlock import clock
+from rowlock.errors import ConfigurationError, LedgerFull, LedgerUnavailable
+from rowlock.leases.instance import Instance
+from rowlock.ledger.ledger import Ledger
+from rowlock.queue.async_executor import AsyncExecutor
+from rowlock.queue.executor import Executor, ThreadExecutor
+from rowlock.queue.lane import Lane
+from rowlock.queue.maintenance import Maintenance
+from rowlock.queue.process_executor import ProcessExecutor
+from rowlock.queue.record import Holder, Record
+from rowlock.queue.settler import Settler
+from rowlock.queue.wakeup import Listener
+from rowlock.queue.watchdog import Watchdog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import FrameType
+
+    from rowlock.ledger.rows import Held, Wish
+    from rowlock.queue.flow import Flow
+    from rowlock.queue.outcome import Outcome
+
+logger = logging.getLogger("rowlock.worker")
+
+_EXECUTORS: dict[str, type[Executor]] = {
+    "thread": ThreadExecutor,
+    "async": AsyncExecutor,
+    "process": ProcessExecutor,
+}
+_OUTAGE_FIRST, _OUTAGE_LONGEST = 0.1, 5.0
+_WAKE: list[Outcome] = []
+
+
+class Worker:
+    """Runs flows until it is told to stop, or (`until_empty`) until none of them has a live record."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        flows: Iterable[Flow],
+        *,
+        concurrency: int | None = None,
+        name: str | None = None,
+        until_empty: bool = False,
+    ) -> None:
+        self.flows = {flow.name: flow for flow in flows}
+        if not self.flows:
+            raise ConfigurationError("A worker needs at least one flow: register one with @app.flow(…).")
+        if concurrency is not None and concurrency < 1:
+            raise ConfigurationError(f"concurrency={concurrency}: a worker needs at least one slot.")
+        self.settings = ledger.settings
+        self._ledger = ledger
+        # The pump and maintenance have connections of their own: handlers may use up the ledger's pool.
+        self._control = Ledger.open(self.settings.model_copy(update={"pool_size": 3}))
+        self._until_empty = until_empty
+        self._inbox: SimpleQueue[list[Outcome]] = SimpleQueue()
+        self._stopping = threading.Event()
+        self._leave_now = threading.Event()
+        self._lost = threading.Event()
+        self._suspect: int | None = None
+        self._audit_at: list[float] = []
+        self._grace_ends = 0.0
+        self._failure: BaseException | None = None
+        self.instance = Instance(self.settings, name=name, on_lost=self._on_lost, on_drain=self.stop)
+        self._settler = Settler(self._control, self.flows, self.instance.counters)
+        self._lanes = {
+            flow.name: Lane(
+                flow,
+                _EXECUTORS[flow.executor](flow, concurrency or flow.concurrency, self._inbox.put),
+                self.settings.max_prefetch,
+            )
+            for flow in self.flows.values()
+        }
+        self._maintenance = Maintenance(self._control, self.instance, self._wake)
+        self._listener = Listener(self._control, self._wake)
+        self._watchdog = Watchdog(self.instance, self._lanes, self._inbox.put)
+        self._thread = threading.Thread(target=self._pump, name="rowlock-pump", daemon=True)
+
+    # -- life ------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Registers the instance and begins to claim; returns at once."""
+        for flow in self.flows.values():
+            self._control.run_safely(
+                "flow_register",
+                flow=flow.name,
+                max_attempts=flow.max_attempts,
+                max_deaths=flow.max_deaths,
+            )
+        self.instance.start()
+        self._watchdog.start()
+        self._maintenance.start()
+        self._listener.start()
+        self._thread.start()
+        logger.info("instance %s works on %s", self.instance.id, ", ".join(self.flows))
+
+    def stop(self) -> None:
+        """Stops claiming; what runs may finish within the grace time. A second call leaves now."""
+        if self._stopping.is_set():
+            self._leave_now.set()
+        self._stopping.set()
+        self._wake()
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Waits until the worker has ended; raises what ended it, if that was an error."""
+        self._thread.join(timeout)
+        if self._thread.is_alive():
+            return False
+        if self._failure is not None:
+            raise self._failure
+        return True
+
+    def run(self) -> None:
+        """Works until SIGTERM or SIGINT (or until empty), then leaves in good order."""
+        previous = {
+            number: signal.signal(number, self._on_signal) for number in (signal.SIGTERM, signal.SIGINT)
+        }
+        try:
+            self.start()
+            while not self.join(0.5):
+                pass
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self.join()
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        logger.info(
+            "%s: %s", signal.Signals(number).name, "leaving now" if self._stopping.is_set() else "finishing"
+        )
+        self.stop()
+
+    def _wake(self) -> None:
+        self._inbox.put(_WAKE)
+
+    def _on_lost(self, _reason: str) -> None:
+        """The lease has ended: handlers stop where they can, and nothing they report counts any more."""
+        for lane in self._lanes.values():
+            for record in list(lane.in_hand.values()):
+                if not record.settled:
+                    record._state = "lost"  # noqa: SLF001
+            lane.executor.abandon()
+        self._lost.set()
+        self._wake()
+
+    # -- the pump ----------------------------------------------------------------------------------------
+
+    def _pump(self) -> None:
+        try:
+            while not self._is_done():
+                self._collect(self._patience())
+                self._forget_lost()
+                try:
+                    self._turn()
+                except (LedgerUnavailable, LedgerFull) as error:
+                    self._outage(error)
+        except BaseException as error:
+            logger.exception("the worker ends because of an error")
+            self._failure = error
+        finally:
+            self._close()
+
+    def _is_done(self) -> bool:
+        if not self._stopping.is_set():
+            return False
+        if self._grace_ends == 0.0:
+            self._grace_ends = clock.monotonic() + self.settings.grace_seconds
+            self._hand_back(record for lane in self._lanes.values() for record in lane.executor.take_back())
+            self._hand_back(record for lane in self._lanes.values() for record in lane.suspects)
+        if self._leave_now.is_set() or clock.monotonic() >= self._grace_ends:
+            for lane in self._lanes.values():
+                self._hand_back(list(lane.in_hand.values()))
+                lane.executor.abandon()
+        return not self._settler.pending and not any(lane.in_hand for lane in self._lanes.values())
+
+    def _hand_back(self, records: Iterable[Record]) -> None:
+        for record in records:
+            if self._lanes[record.flow].in_hand.pop(record.id, None):
+                self._settler.release(record.id, record.token)
+
+    def _patience(self) -> float:
+        """How long the pump may wait for a message before it looks by itself."""
+        if self._stopping.is_set():
+            return 0.05
+        return self.settings.poll_seconds
+
+    def _collect(self, timeout: float) -> None:
+        """Takes everything that has been reported."""
+        try:
+            outcomes = self._inbox.get(timeout=timeout)
+            now = clock.monotonic()
+            while True:
+                for outcome in outcomes:
+                    self._accept(outcome, now)
+                outcomes = self._inbox.get_nowait()
+        except Empty:
+            return
+
+    def _accept(self, outcome: Outcome, now: float) -> None:
+        record = outcome.record
+        if record.id == self._suspect:
+            self._suspect = None
+        if self._lanes[record.flow].finished(record, now):
+            self._settler.take(outcome)
+        else:
+            logger.warning("%r had been given up; its late outcome is refused", record)
+            self.instance.counters.add(stale_refused=1)
+
+    def _forget_lost(self) -> None:
+        if self._lost.is_set():
+            self._lost.clear()
+            self._suspect = None
+            for lane in self._lanes.values():
+                for id_ in [id_ for id_, record in lane.in_hand.items() if record._state == "lost"]:  # noqa: SLF001
+                    del lane.in_hand[id_]
+
+    def _turn(self) -> None:
+        """One exchange with the ledger: settle, claim, hand out."""
+        now = clock.monotonic()
+        holder = self.instance.id
+        wishes = self._wishes(now)
+        if not wishes and not self._settler.pending:
+            return
+        claimed = self._settler.exchange(holder, wishes)
+        by_flow: dict[str, list[Held]] = {wish.flow: [] for wish in wishes}
+        for held in claimed:
+            by_flow[held.flow].append(held)
+        done = clock.monotonic()
+        for wish in wishes:
+            self._lanes[wish.flow].claimed(by_flow[wish.flow], wish, now, done)
+        if holder == self.instance.id and self.instance.alive:
+            for flow, held_records in by_flow.items():
+                self._hand_out(self._lanes[flow], held_records, holder)
+        self._start_suspect()
+        if self._audit_at and done >= self._audit_at[0]:
+            self._audit_at.pop(0)
+            self._audit()
+        if self._until_empty and not claimed and self._is_empty():
+            self._stopping.set()
+
+    def _wishes(self, now: float) -> list[Wish]:
+        if self._stopping.is_set() or not self.instance.alive:
+            return []
+        return [wish for lane in self._lanes.values() if (wish := lane.wish(now))]
+
+    def _hand_out(self, lane: Lane, held: list[Held], instance_id: int) -> None:
+        if not held:
+            return
+        holder = Holder(
+            ledger=self._ledger,
+            instance_id=instance_id,
+            seconds_left=lambda: self.instance.seconds_left if self.instance.id == instance_id else 0.0,
+            settle=lambda outcome: self._inbox.put([outcome]),
+            timeout=lane.flow.timeout,
+        )
+        held.sort(key=lambda row: (-row.priority, row.id))
+        records = [Record(row, holder) for row in held]
+        lane.in_hand.update((record.id, record) for record in records)
+        lane.suspects.extend(record for record in records if record.deaths)
+        lane.dispatch([record for record in records if not record.deaths])
+
+    def _start_suspect(self) -> None:
+        """Records whose worker died before run one at a time, announced, so that the guilty one is found."""
+        if self._suspect is not None or self._stopping.is_set():
+            return
+        for lane in self._lanes.values():
+            while lane.suspects:
+                record = lane.suspects.popleft()
+                if record.id not in lane.in_hand:
+                    continue
+                if self._control.run_safely("start", id=record.id, token=record.token):
+                    self._suspect = record.id
+                    lane.dispatch([record])
+                    return
+                del lane.in_hand[record.id]
+
+    def _is_empty(self) -> bool:
+        if any(lane.in_hand for lane in self._lanes.values()) or self._settler.pending:
+            return False
+        return not any(self._control.run("flow_live", flow=flow) for flow in self.flows)
+
+    # -- trouble -------------------------------------------------------------------------------------------
+
+    def _outage(self, error: Exception) -> None:
+        """Waits for the ledger to come back, then asks it what was applied. Nothing is guessed, nothing dropped."""
+        pause = _OUTAGE_FIRST
+        while True:
+            logger.warning("the worker waits for the ledger: %s", error)
+            if self._leave_now.wait(random.uniform(pause / 2, pause)) or self._grace_is_over():
+                raise error
+            pause = min(_OUTAGE_LONGEST, pause * 2)
+            try:
+                self._settler.recover()
+                self._audit()
+            except (LedgerUnavailable, LedgerFull) as again:
+                error = again
+                continue
+            # The cut-off statement may still have been under way: look once more when it cannot be any longer.
+            self._audit_at = [clock.monotonic() + self.settings.lease_seconds]
+            logger.warning("the ledger is back")
+            return
+
+    def _grace_is_over(self) -> bool:
+        return self._stopping.is_set() and 0.0 < self._grace_ends <= clock.monotonic()
+
+    def _audit(self) -> None:
+        """Adopts records that a lost reply claimed for us: the ledger says we hold them, and we do not know them."""
+        holder = self.instance.id
+        unknown: dict[str, list[Held]] = {}
+        for held in self._control.held(holder):
+            lane = self._lanes.get(held.flow)
+            if lane and held.id not in lane.in_hand and not self._settler.holds(held.id):
+                unknown.setdefault(held.flow, []).append(held)
+        for flow, rows in unknown.items():
+            logger.warning("flow %s: adopted %d records whose claim's reply was lost", flow, len(rows))
+            self._hand_out(self._lanes[flow], rows, holder)
+
+    def _close(self) -> None:
+        self._watchdog.stop()
+        self._listener.stop()
+        self._maintenance.stop()
+        for lane in self._lanes.values():
+            lane.executor.close()
+        self.instance.stop("error" if self._failure else "stopped")
+        self._control.close()
