@@ -47,10 +47,11 @@ class Rowlock:
         return ledger
 
     def close(self) -> None:
+        """Closes what was opened; it opens again at the next use."""
+        if "_enqueuer" in self.__dict__:
+            self.__dict__.pop("_enqueuer").close()
         if "ledger" in self.__dict__:
-            self.ledger.close()
-            del self.__dict__["ledger"]
-            self.__dict__.pop("_enqueuer", None)
+            self.__dict__.pop("ledger").close()
 
     def __enter__(self) -> Self:
         return self

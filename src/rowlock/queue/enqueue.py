@@ -37,6 +37,9 @@ class Enqueuer:
         self._flows = flows
         self._announcer = Announcer(ledger)
 
+    def close(self) -> None:
+        self._announcer.close()
+
     def enqueue(
         self,
         flow: str,

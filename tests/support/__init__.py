@@ -1,0 +1,1 @@
+"""What several tests need: a movable ledger clock, ledgers of every dialect, little helpers."""
