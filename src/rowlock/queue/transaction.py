@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from sqlalchemy import text
@@ -38,6 +39,7 @@ class RecordTransaction:
         self.result: Any = None
         self._ledger = record._holder.ledger  # noqa: SLF001 - the other half of one thing
         self._connection: Connection | None = None
+        self._thread: _Thread | None = None
 
     @property
     def connection(self) -> Connection:
@@ -54,7 +56,9 @@ class RecordTransaction:
         return result
 
     async def aexecute(self, statement: str | Executable, parameters: Any = None) -> CursorResult[Any]:
-        return await _uninterrupted(self.execute, statement, parameters)
+        if self._thread is None:
+            raise Refused("aexecute is for `async with record.transaction() as tx:`; in a plain `with` use execute.")
+        return await self._thread.run(self.execute, statement, parameters)
 
     # -- with ------------------------------------------------------------------------------------------
 
@@ -76,17 +80,23 @@ class RecordTransaction:
                 self._complete(connection)
 
     async def __aenter__(self) -> Self:
+        self._thread = _Thread()
         try:
-            return await _uninterrupted(self.__enter__)
-        except asyncio.CancelledError:
+            return await self._thread.run(self.__enter__)
+        except BaseException:
             if self._connection is not None:
-                await asyncio.to_thread(self._connection.close)
+                await self._thread.run(self._connection.close)
+            self._thread.end()
             raise
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await _uninterrupted(self.__exit__, kind, error, trace)
+        assert self._thread is not None  # noqa: S101 - __aenter__ made it
+        try:
+            await self._thread.run(self.__exit__, kind, error, trace)
+        finally:
+            self._thread.end()
 
     # -- the commit --------------------------------------------------------------------------------------
 
@@ -136,11 +146,24 @@ class RecordTransaction:
         )
 
 
-async def _uninterrupted(function: Callable[..., _T], *arguments: Any) -> _T:
-    """Off the loop, and to its end even if the task is cancelled meanwhile: a commit is not left half-known."""
-    future = asyncio.get_running_loop().run_in_executor(None, lambda: function(*arguments))
-    try:
-        return await asyncio.shield(future)
-    except asyncio.CancelledError:
-        await asyncio.wait([future])
-        raise
+class _Thread:
+    """A thread of its own for an async transaction.
+
+    The loop's shared threads would not do: they could all be waiting for a lock or a connection that only a
+    transaction can give back which itself waits for a thread.
+    """
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="rowlock-transaction")
+
+    async def run(self, function: Callable[..., _T], *arguments: Any) -> _T:
+        """To its end even if the task is cancelled meanwhile: a commit is not left half-known."""
+        future = asyncio.get_running_loop().run_in_executor(self._pool, lambda: function(*arguments))
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            await asyncio.wait([future])
+            raise
+
+    def end(self) -> None:
+        self._pool.shutdown(wait=False)

@@ -1,0 +1,34 @@
+"""Flows that run in child processes; a module of its own, because children import it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from rowlock import Backoff, Reject, Rowlock
+
+app = Rowlock()
+
+
+@app.flow("pids", executor="process", concurrency=2)
+def pids(record):
+    return {"pid": os.getpid(), "n": record.payload["n"]}
+
+
+@app.flow("rough", executor="process", concurrency=2, timeout=2, max_attempts=2, max_deaths=2, backoff=Backoff(0.01, 0.02))
+def rough(record):
+    match record.payload:
+        case "raise":
+            raise ValueError("in the child")
+        case "reject":
+            raise Reject("never")
+        case "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "hang":
+            time.sleep(3600)
+        case "effect":
+            with record.transaction() as tx:
+                tx.execute("INSERT INTO effects VALUES (:id)", {"id": record.id})
+        case "batch":
+            record.complete("by hand")
