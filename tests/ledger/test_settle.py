@@ -119,7 +119,7 @@ def test_progress_and_start_ask_for_the_token(ledger, held):
     assert ledger.run("progress", id=held.id, token=held.token, progress=0.5)
     assert find(ledger, held.id).progress == 0.5
     assert not ledger.run("progress", id=held.id, token=held.token + 1, progress=0.9)
-    assert not ledger.run("start", id=held.id, token=held.token + 1)
+    assert ledger.start([(held.id, held.token + 1)]) == set()
     assert find(ledger, held.id).progress == 0.5
 
 

@@ -95,7 +95,7 @@ def test_three_deaths_are_enough(ledger, ledger_clock):
     fates = []
     for _ in range(3):
         [held] = claim(ledger, register(ledger, LEASE))
-        assert ledger.run("start", id=held.id, token=held.token)
+        assert ledger.start([(held.id, held.token)]) == {held.id}
         fates.append(die(ledger, ledger_clock))
     assert fates == [(1, 0), (1, 0), (0, 1)]
     row = find(ledger, record_id)
@@ -107,7 +107,7 @@ def test_a_death_on_the_last_attempt_is_the_end(ledger, ledger_clock):
     add_flow(ledger, max_attempts=1, max_deaths=10)
     [record_id] = put(ledger, "a")
     [held] = claim(ledger, register(ledger, LEASE))
-    ledger.run("start", id=held.id, token=held.token)
+    ledger.start([(held.id, held.token)])
     assert die(ledger, ledger_clock) == (0, 1)
     assert find(ledger, record_id).reason == "its worker died on the last of 1 attempts"
 

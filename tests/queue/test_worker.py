@@ -501,3 +501,36 @@ def test_a_worker_needs_flows_it_knows(app):
         app.worker(["y"])
     with pytest.raises(ConfigurationError, match="at least one slot"):
         app.worker(concurrency=0)
+
+
+@pytest.mark.parametrize("deaths", [1, 2])
+def test_suspects_that_fill_the_lane_all_run(app, deaths):
+    """Records whose worker died before start only when announced; a lane full of them must not wait for itself."""
+
+    @app.flow("suspects", concurrency=2)
+    def suspects(record):
+        with record.transaction():
+            pass
+
+    app.enqueue("suspects", range(30))
+    sql(app.ledger, f"UPDATE {{s}}processing_queue SET deaths = {deaths}")
+    assert drain(app).completed == 30
+
+
+def test_one_whose_next_death_would_be_its_last_runs_alone(app):
+    together, lock, most = [], threading.Lock(), []
+
+    @app.flow("suspects", concurrency=4)
+    def suspects(record):
+        with lock:
+            together.append(record.id)
+            most.append((record.deaths, len(together)))
+        time.sleep(0.01)
+        with lock:
+            together.remove(record.id)
+
+    app.enqueue("suspects", range(12))
+    sql(app.ledger, "UPDATE {s}processing_queue SET deaths = 2 WHERE id > 6")
+    sql(app.ledger, "UPDATE {s}processing_queue SET deaths = 1 WHERE id <= 6")
+    assert drain(app).completed == 12
+    assert max(count for deaths, count in most if deaths == 2) == 1

@@ -33,7 +33,6 @@ class LocalPostgres:
             "unix_socket_directories": str(self.home),
             "port": str(self.port),
             "fsync": "on" if durable else "off",
-            "synchronous_commit": "on" if durable else "off",
             "full_page_writes": "on" if durable else "off",
             "max_connections": "200",
             **(options or {}),

@@ -113,7 +113,7 @@ class Instance:
         if self._thread.is_alive():
             self._thread.join(timeout=self.settings.heartbeat_seconds)
         try:
-            self._ledger.run(
+            self._ledger.run_safely(
                 "instance_end", id=self.id, state="stopped", reason=reason, **self.counters.read()
             )
         except LedgerError as error:
@@ -177,7 +177,7 @@ class Instance:
     def _replace(self) -> None:
         """Ends this incarnation, so that what it held is claimable at once, and begins another."""
         old = self.id
-        self._ledger.run(
+        self._ledger.run_safely(
             "instance_end", id=old, state="dead", reason="could not renew in time", **self.counters.read()
         )
         self.counters.clear()

@@ -175,6 +175,10 @@ class Ledger(ABC):
         """Hands records back, their attempt unspent; the ids whose token was right."""
 
     @abstractmethod
+    def start(self, tokens: Sequence[tuple[int, int]]) -> set[int]:
+        """Announces that suspect records start now; the ids whose token was right."""
+
+    @abstractmethod
     def reread(self, tokens: dict[int, int]) -> dict[int, str]:
         """What became of settlings whose commit's reply was lost: id → held, settled or lost."""
 

@@ -107,6 +107,10 @@ class PostgresqlLedger(Ledger):
         ids, tokens, delays = _columns(releases, 3)
         return {row[0] for row in self.run("release", ids=ids, tokens=tokens, delays=delays)}
 
+    def start(self, tokens: Sequence[tuple[int, int]]) -> set[int]:
+        ids, numbers = _columns(tokens, 2)
+        return {row[0] for row in self.run_safely("start", ids=ids, tokens=numbers)}
+
     def reread(self, tokens: dict[int, int]) -> dict[int, str]:
         rows = self.run_safely("reread", ids=list(tokens), tokens=list(tokens.values()))
         return {row.id: row.fate for row in rows}

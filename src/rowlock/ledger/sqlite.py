@@ -110,6 +110,10 @@ class SqliteLedger(Ledger):
         with self.transaction() as transaction:
             return {row[0] for release in releases for row in transaction.all("release", release._asdict())}
 
+    def start(self, tokens: Sequence[tuple[int, int]]) -> set[int]:
+        with self.transaction() as transaction:
+            return {id_ for id_, token in tokens if transaction.all("start", {"id": id_, "token": token})}
+
     def reread(self, tokens: dict[int, int]) -> dict[int, str]:
         return {id_: self.run_safely("reread", id=id_, token=token)[0].fate for id_, token in tokens.items()}
 

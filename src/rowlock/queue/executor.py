@@ -103,8 +103,7 @@ class ThreadExecutor(Executor):
     def abandon(self) -> None:
         self.take_back()
         for slot in list(self._threads):
-            if slot.started is not None:
-                self._drop(slot)
+            self._drop(slot)
 
     def _drop(self, slot: Slot) -> Work:
         """A thread cannot be stopped: it goes on alone, unheard, and another takes its place."""
@@ -134,6 +133,7 @@ class Slot(threading.Thread):
     def run(self) -> None:
         while (work := self._inbox.get()) is not None:
             self._box.append(work)
+            self.prepare(work)
             self.started = now = clock.monotonic()
             for record in work:
                 record._started = now  # noqa: SLF001
@@ -143,6 +143,9 @@ class Slot(threading.Thread):
                 self.executor.report([outcome._replace(kind="lost") for outcome in outcomes])
                 return
             self.executor.report(outcomes)
+
+    def prepare(self, work: Work) -> None:
+        """What a slot needs before its handler's time begins to count."""
 
     def perform(self, work: Work) -> list[Outcome]:
         return perform(self.flow, work)

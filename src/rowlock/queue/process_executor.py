@@ -63,25 +63,31 @@ class ProcessSlot(Slot):
         if child is not None and child.is_alive():
             child.kill()
 
+    def prepare(self, work: Work) -> None:
+        """Starts the child, and waits until it has imported the handler."""
+        if self._child is not None and self._child.is_alive():
+            return
+        self._pipe, theirs = _SPAWN.Pipe()
+        settings = work[0]._holder.ledger.settings.model_dump()  # noqa: SLF001
+        self._child = _SPAWN.Process(
+            target=_child_main, args=(theirs, self.flow.address, settings), name=self.name, daemon=True
+        )
+        self._child.start()
+        theirs.close()
+        try:
+            self._pipe.recv_bytes()
+        except (EOFError, OSError):
+            return  # it died at once; the next word to it will show that
+
     def perform(self, work: Work) -> list[Outcome]:
-        pipe = self._start(work[0])
+        pipe = self._pipe
+        assert pipe is not None  # noqa: S101 - prepare made it
         try:
             pipe.send_bytes(json.dumps([_to_wire(record) for record in work]).encode())
             answers = json.loads(pipe.recv_bytes())
         except (EOFError, OSError):
             return self._died(work)
         return [_from_wire(record, answer) for record, answer in zip(work, answers, strict=True)]
-
-    def _start(self, record: Record) -> Connection:
-        if self._child is None or not self._child.is_alive() or self._pipe is None:
-            self._pipe, theirs = _SPAWN.Pipe()
-            settings = record._holder.ledger.settings.model_dump()  # noqa: SLF001
-            self._child = _SPAWN.Process(
-                target=_child_main, args=(theirs, self.flow.address, settings), name=self.name, daemon=True
-            )
-            self._child.start()
-            theirs.close()
-        return self._pipe
 
     def _died(self, work: Work) -> list[Outcome]:
         code: int | None = None
@@ -122,6 +128,7 @@ def _child_main(pipe: Connection, address: str, settings: dict[str, Any]) -> Non
 
     flow = find_flow(address)
     ledger = Ledger.open(Settings(**settings))
+    pipe.send_bytes(b"ready")
     while True:
         try:
             wire = json.loads(pipe.recv_bytes())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import select
+import socket
 import sqlite3
 import threading
 import time
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("rowlock.wakeup")
 
 _RECONNECT_SECONDS = 2.0
+_LISTEN_SECONDS = 5.0
 _WATCH_SECONDS = 0.02
 # How often one process announces one flow at most; what comes in between is announced once, afterwards.
 _QUIET_SECONDS = 0.01
@@ -32,6 +35,7 @@ class Listener:
         self._ledger = ledger
         self._wake = wake
         self._stopping = threading.Event()
+        self._bell, self._cord = socket.socketpair()  # ends a wait for notifications at once
         watch = self._listen if ledger.dialect == "postgresql" else self._watch_file
         self._thread = threading.Thread(target=self._keep, args=(watch,), name="rowlock-wakeup", daemon=True)
 
@@ -41,6 +45,10 @@ class Listener:
 
     def stop(self) -> None:
         self._stopping.set()
+        self._cord.close()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._bell.close()
 
     def _keep(self, watch: Callable[[], None]) -> None:
         while not self._stopping.is_set():
@@ -62,7 +70,8 @@ class Listener:
             driver.execute(f"LISTEN {self._ledger.channel}")
             self._wake()  # whatever came before we listened
             while not self._stopping.is_set():
-                for _notification in driver.notifies(timeout=1.0, stop_after=1):
+                select.select([driver, self._bell], [], [], _LISTEN_SECONDS)
+                if list(driver.notifies(timeout=0)):
                     self._wake()
         except Exception as error:
             if is_connection_lost(error):

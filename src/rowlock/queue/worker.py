@@ -72,8 +72,9 @@ class Worker:
         self._stopping = threading.Event()
         self._leave_now = threading.Event()
         self._lost = threading.Event()
-        self._suspect: int | None = None
-        self._audit_at: list[float] = []
+        self._suspects: dict[int, Lane] = {}  # those that run now
+        self._alone = False
+        self._audit_at = 0.0
         self._grace_ends = 0.0
         self._failure: BaseException | None = None
         self.instance = Instance(self.settings, name=name, on_lost=self._on_lost, on_drain=self.stop)
@@ -220,8 +221,8 @@ class Worker:
 
     def _accept(self, outcome: Outcome, now: float) -> None:
         record = outcome.record
-        if record.id == self._suspect:
-            self._suspect = None
+        if self._suspects.pop(record.id, None):
+            self._alone = False
         if self._lanes[record.flow].finished(record, now):
             self._settler.take(outcome)
         else:
@@ -231,18 +232,29 @@ class Worker:
     def _forget_lost(self) -> None:
         if self._lost.is_set():
             self._lost.clear()
-            self._suspect = None
+            self._suspects.clear()
+            self._alone = False
             for lane in self._lanes.values():
                 for id_ in [id_ for id_, record in lane.in_hand.items() if record._state == "lost"]:  # noqa: SLF001
                     del lane.in_hand[id_]
 
     def _turn(self) -> None:
-        """One exchange with the ledger: settle, claim, hand out."""
+        """Settle, claim, hand out; then what can wait."""
+        claimed = self._exchange()
+        self._start_suspects()
+        if self._audit_at and clock.monotonic() >= self._audit_at:
+            self._audit_at = 0.0
+            self._audit()
+        if self._until_empty and not claimed and self._is_empty():
+            self._stopping.set()
+
+    def _exchange(self) -> int:
+        """One statement with the ledger; how many records it claimed."""
         now = clock.monotonic()
         holder = self.instance.id
         wishes = self._wishes(now)
         if not wishes and not self._settler.pending:
-            return
+            return 0
         claimed = self._settler.exchange(holder, wishes)
         by_flow: dict[str, list[Held]] = {wish.flow: [] for wish in wishes}
         for held in claimed:
@@ -250,15 +262,11 @@ class Worker:
         done = clock.monotonic()
         for wish in wishes:
             self._lanes[wish.flow].claimed(by_flow[wish.flow], wish, now, done)
+        # Claimed by an incarnation that has ended meanwhile: they are not ours, and will be taken over.
         if holder == self.instance.id and self.instance.alive:
             for flow, held_records in by_flow.items():
                 self._hand_out(self._lanes[flow], held_records, holder)
-        self._start_suspect()
-        if self._audit_at and done >= self._audit_at[0]:
-            self._audit_at.pop(0)
-            self._audit()
-        if self._until_empty and not claimed and self._is_empty():
-            self._stopping.set()
+        return len(claimed)
 
     def _wishes(self, now: float) -> list[Wish]:
         if self._stopping.is_set() or not self.instance.alive:
@@ -281,20 +289,39 @@ class Worker:
         lane.suspects.extend(record for record in records if record.deaths)
         lane.dispatch([record for record in records if not record.deaths])
 
-    def _start_suspect(self) -> None:
-        """Records whose worker died before run one at a time, announced, so that the guilty one is found."""
-        if self._suspect is not None or self._stopping.is_set():
+    def _start_suspects(self) -> None:
+        """Records whose worker died before are announced as they start, so that a death blames only those that ran.
+
+        One whose next death would be its last runs alone among them: then there is no doubt who did it.
+        """
+        if self._stopping.is_set():
             return
         for lane in self._lanes.values():
-            while lane.suspects:
-                record = lane.suspects.popleft()
-                if record.id not in lane.in_hand:
-                    continue
-                if self._control.run_safely("start", id=record.id, token=record.token):
-                    self._suspect = record.id
-                    lane.dispatch([record])
-                    return
-                del lane.in_hand[record.id]
+            chosen = self._choose_suspects(lane)
+            if chosen:
+                started = self._control.start([(record.id, record.token) for record in chosen])
+                self._suspects.update((record.id, lane) for record in chosen if record.id in started)
+                for record in chosen:
+                    if record.id in started:
+                        lane.executor.submit([[record]])
+                    else:
+                        del lane.in_hand[record.id]
+
+    def _choose_suspects(self, lane: Lane) -> list[Record]:
+        chosen: list[Record] = []
+        running = sum(1 for other in self._suspects.values() if other is lane)
+        while lane.suspects and not self._alone and running + len(chosen) < lane.executor.slots:
+            record = lane.suspects[0]
+            if record.deaths + 1 >= lane.flow.max_deaths:
+                if chosen or self._suspects:
+                    break
+                self._alone = True
+            lane.suspects.popleft()
+            if record.id in lane.in_hand:
+                chosen.append(record)
+            else:
+                self._alone = False
+        return chosen
 
     def _is_empty(self) -> bool:
         if any(lane.in_hand for lane in self._lanes.values()) or self._settler.pending:
@@ -318,7 +345,7 @@ class Worker:
                 error = again
                 continue
             # The cut-off statement may still have been under way: look once more when it cannot be any longer.
-            self._audit_at = [clock.monotonic() + self.settings.lease_seconds]
+            self._audit_at = clock.monotonic() + self.settings.lease_seconds
             logger.warning("the ledger is back")
             return
 
