@@ -6,6 +6,8 @@ every holding that was ever given out; the invariants say that only the latest o
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -178,7 +180,7 @@ def test_the_promises_hold_in_any_order(kind, tmp_path, request, monkeypatch):
         run_state_machine_as_test(
             Protocol,
             settings=settings(
-                max_examples=60,
+                max_examples=int(os.environ.get("ROWLOCK_PROTOCOL_EXAMPLES", "60")),
                 stateful_step_count=30,
                 deadline=None,
                 suppress_health_check=list(HealthCheck),

@@ -7,6 +7,7 @@ here and written in `postgresql.py` and `sqlite.py`. A new dialect is a folder o
 from __future__ import annotations
 
 import logging
+import sqlite3
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -114,6 +115,8 @@ class Ledger(ABC):
             yield
         except DBAPIError as error:
             raise self._translate(error.orig or error) from error
+        except sqlite3.Error as error:  # from BEGIN, which SQLAlchemy does not see
+            raise self._translate(error) from error
         except PoolTimeout as error:
             raise LedgerUnavailable(
                 f"All {self.settings.pool_size} connections to {self} are in use. Raise ROWLOCK_POOL_SIZE, "

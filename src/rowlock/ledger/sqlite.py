@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
+import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlalchemy import event
 
 from rowlock import clock
+from rowlock.databases.engine import SQLITE_BUSY_SECONDS
 from rowlock.ledger.ledger import Ledger, LedgerConnection, check_open
 from rowlock.ledger.rows import Held
 
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 
     from rowlock.ledger.rows import Completion, Failure, Release, Wish
     from rowlock.settings import Settings
+
+_SHORTEST_WAIT, _LONGEST_WAIT = 0.0005, 0.005
 
 
 class SqliteLedger(Ledger):
@@ -169,8 +174,24 @@ class SqliteLedger(Ledger):
 def _begin_immediate(connection: Connection) -> None:
     # Single statements commit by themselves; a transaction takes the write lock before it reads, so that it
     # never has to be rolled back because somebody wrote in between.
-    if not connection.get_execution_options().get("rowlock_single"):
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    if connection.get_execution_options().get("rowlock_single"):
+        return
+    driver: Any = connection.connection.driver_connection
+    # SQLite's own waiting sleeps for up to 100 ms at a time; with many writers that is most of the time.
+    driver.execute("PRAGMA busy_timeout = 0")
+    try:
+        pause, give_up = _SHORTEST_WAIT, clock.monotonic() + SQLITE_BUSY_SECONDS
+        while True:
+            try:
+                driver.execute("BEGIN IMMEDIATE")
+                break
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or clock.monotonic() > give_up:
+                    raise
+                time.sleep(random.uniform(pause / 2, pause))
+                pause = min(_LONGEST_WAIT, pause * 1.5)
+    finally:
+        driver.execute(f"PRAGMA busy_timeout = {SQLITE_BUSY_SECONDS * 1000}")
 
 
 def _settle(on: LedgerConnection, into_history: str, rows: list[dict[str, Any]]) -> set[int]:

@@ -1,0 +1,56 @@
+# Two commands on a fresh machine with Python 3.11 or newer: `make demo` and `make test`.
+# Everything is installed into .venv here; nothing outside this folder changes.
+
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	command -v $$p >/dev/null && $$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+BIN := .venv/bin
+UV := UV_PYTHON_DOWNLOADS=never $(BIN)/uv pip install --quiet --python $(BIN)/python
+WORKERS ?= 2
+BENCH ?= queue
+
+.PHONY: demo test lint bench prove docs pins clean
+
+demo: .venv/.runtime
+	$(BIN)/rowlock demo
+
+test: .venv/.dev
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+lint: .venv/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/.dev
+	$(BIN)/python -m bench.$(BENCH)
+
+# Long runs: the protocol's state machine over many more orders of events, and the demo at ten times its size.
+prove: .venv/.dev
+	ROWLOCK_PROTOCOL_EXAMPLES=2000 $(BIN)/python -m pytest tests/ledger/test_protocol.py --timeout 1800 -n 2
+	$(BIN)/rowlock demo --records 100000
+
+# The reference is made from the code, and the picture in the README from the demo.
+docs: .venv/.dev
+	$(BIN)/python docs/generate.py
+	$(BIN)/rowlock demo --picture docs/demo.svg
+
+pins: .venv/.dev
+	$(BIN)/uv pip compile -q --universal --no-header --no-annotate pyproject.toml --extra all -o requirements/runtime.txt
+	$(BIN)/uv pip compile -q --universal --no-header --no-annotate pyproject.toml --extra all --group test --group lint -o requirements/dev.txt
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
+
+.venv/bin/uv:
+	@test -n "$(PYTHON)" || { echo "Rowlock needs Python 3.11 or newer with venv; none was found. Name one: make PYTHON=/path/to/python3"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+
+.venv/.runtime: pyproject.toml requirements/runtime.txt | .venv/bin/uv
+	$(UV) -r requirements/runtime.txt -e .
+	@touch $@
+
+.venv/.dev: pyproject.toml requirements/dev.txt | .venv/bin/uv
+	$(UV) -r requirements/dev.txt -e .
+	@touch $@ .venv/.runtime
