@@ -28,7 +28,7 @@ def {_EXAMPLE_FLOW}(record: Record) -> str:
 '''
 _NEXT_STEPS = f"""
 Next:
-  rowlock worker tasks                                    (in one terminal)
+  rowlock worker tasks                                  (in one terminal)
   rowlock enqueue {_EXAMPLE_FLOW} --payload '{{"name": "world"}}'   (in another)
   rowlock status"""
 

@@ -1,6 +1,7 @@
 """What commands print: tables for people, JSON for programs, and errors on stderr."""
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -65,8 +66,8 @@ def make_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> "Table"
 def console() -> "Console":
     from rich.console import Console
 
-    width = None if sys.stdout.isatty() else _PIPE_WIDTH
-    return Console(width=width, highlight=False, soft_wrap=False)
+    piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    return Console(width=_PIPE_WIDTH if piped else None, highlight=False)
 
 
 @contextmanager

@@ -108,7 +108,9 @@ def _leave_with_the_supervisor() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     def watch() -> None:
-        sys.stdin.buffer.read()
+        # The bare descriptor: a thread inside sys.stdin's lock would abort the interpreter when it ends.
+        while os.read(0, 1024):
+            pass
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, name="rowlock-supervisor-watch", daemon=True).start()

@@ -81,7 +81,7 @@ class Schema:
 
     def script(self) -> str:
         """The SQL of every migration, for those who let nobody but themselves change their database."""
-        parts = [f"CREATE SCHEMA IF NOT EXISTS {self._name};\n"] if self._postgresql else []
+        parts = [f'CREATE SCHEMA IF NOT EXISTS "{self._name}";\n'] if self._postgresql else []
         parts.append(self._sql(_VERSION_TABLE).strip() + ";\n")
         for number, (name, sql) in self.migrations.items():
             parts += [f"-- {number:04d}_{name}\n{sql}", self._note(number, name) + ";\n"]

@@ -18,7 +18,6 @@ LIVE = ("pending", "processing", "retry_wait")
 SETTLED = ("completed", "dead", "cancelled")
 _NEWEST = 2**63 - 1
 _NAMES = {"flow_name": "flow", "record_key": "key"}
-_FLAGS = {"ready", "started"}  # SQLite keeps them as 0 and 1
 
 
 class Inspector:
@@ -77,6 +76,8 @@ class Inspector:
         if not rows:
             raise NotFound(f"There is no record {record_id} in {self._ledger}; it may have been pruned.")
         record = as_dict(rows[0])
+        for flag in ("ready", "started"):  # SQLite keeps them as 0 and 1
+            record[flag] = bool(record[flag])
         record["payload"] = decode(record["payload"])
         record["result"] = decode(record["result"])
         record["attempts"] = self.attempts(record_id)
@@ -140,7 +141,7 @@ def _value(name: str, value: Any) -> Any:
     if name.endswith("_at"):
         moment = clock.as_datetime(value)
         return moment and moment.astimezone(UTC)
-    return bool(value) if name in _FLAGS else value
+    return value
 
 
 def _readings(text: str) -> Iterator[tuple[str | None, str]]:
