@@ -41,9 +41,13 @@ class Rowlock:
     def ledger(self) -> Ledger:
         """The ledger, opened at the first use; SchemaMismatch if its tables do not fit this code."""
         ledger = Ledger.open(self.settings)
-        if ledger.dialect == "sqlite":
-            ledger.schema.migrate()
-        ledger.schema.check()
+        try:
+            if ledger.dialect == "sqlite":
+                ledger.schema.migrate()
+            ledger.schema.check()
+        except BaseException:
+            ledger.close()  # nobody else knows it yet
+            raise
         return ledger
 
     def close(self) -> None:

@@ -81,9 +81,11 @@ def _config(settings: "Settings", *, named: bool) -> str:
 
 
 def _ledger_lines(url: str, *, named: bool) -> list[str]:
+    from sqlalchemy.engine import make_url
+
     from rowlock.databases.url import masked
 
-    if masked(url) != url:
+    if masked(url) != make_url(url).render_as_string(hide_password=False):
         # A file like this one ends in version control, and a password must not.
         return [
             "# Its URL holds a secret: set it as ROWLOCK_LEDGER_URL.",
