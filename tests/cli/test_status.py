@@ -2,6 +2,7 @@ import os
 import pty
 import select
 import signal
+import sqlite3
 import subprocess
 import sys
 
@@ -59,3 +60,15 @@ def _read_until(terminal, word):
         ready, _, _ = select.select([terminal], [], [], 20)
         assert ready, seen
         seen += os.read(terminal, 4096)
+
+
+def test_looking_does_not_wait_for_a_writer(cli, cli_sqlite, cli_home, cli_die):
+    cli_die(a=ValueError("no"))
+    writer = sqlite3.connect(cli_home / "ledger.db", isolation_level=None)
+    try:
+        writer.execute("BEGIN IMMEDIATE")
+        for command in (("status",), ("why", "a"), ("records", "list"), ("doctor",), ("migrate", "--check")):
+            cli.ok(*command)
+        writer.execute("ROLLBACK")
+    finally:
+        writer.close()

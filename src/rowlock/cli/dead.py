@@ -75,7 +75,7 @@ def groups(
 @group.command()
 def redrive(
     records: Annotated[
-        list[str] | None, typer.Argument(metavar="[RECORD…]", help="These; otherwise what the filters name.")
+        list[str] | None, typer.Argument(metavar="RECORD", help="These; otherwise what the filters name.")
     ] = None,
     *,
     flow: FlowFilter = None,
@@ -92,11 +92,11 @@ def redrive(
 
     Example: rowlock dead redrive --fingerprint TimeoutError-1a2b3c4d --dry-run
     """
-    filtered = bool(flow or fingerprint)
-    if sum((bool(records), filtered, everything)) != 1:
-        raise typer.BadParameter("Name records, or give --flow or --fingerprint, or --all; one of the three.")
-    if records and limit is not None:
-        raise typer.BadParameter("--limit goes with --flow, --fingerprint or --all, not with named records.")
+    filtered = bool(flow or fingerprint or everything)
+    if not records and not filtered:
+        raise typer.BadParameter("Say which: name records, or give --flow, --fingerprint or --all.")
+    if records and (filtered or limit is not None):
+        raise typer.BadParameter("Filters and --limit do not go with named records.")
     if records:
         _redrive_named(records, ledger, dry_run=dry_run)
     else:

@@ -26,5 +26,5 @@ RecordName = Annotated[
     str, typer.Argument(metavar="RECORD", help="A number, FLOW/KEY, or a key that only one flow has.")
 ]
 RecordNames = Annotated[
-    list[str], typer.Argument(metavar="RECORD…", help="Numbers, FLOW/KEY, or keys that only one flow has.")
+    list[str], typer.Argument(metavar="RECORD", help="Numbers, FLOW/KEY, or keys that only one flow has.")
 ]

@@ -70,7 +70,9 @@ def _reachable(ledger: Ledger) -> Finding:
         ledger.run_safely("server")
     except LedgerError as error:
         return Finding(
-            "reachable", "problem", f"{error}. Check ROWLOCK_LEDGER_URL, the network and the server."
+            "reachable",
+            "problem",
+            f"{' '.join(str(error).split())} Check the URL, the network and the server.",
         )
     return Finding("reachable", "ok", f"{ledger} answered in {(clock.monotonic() - started) * 1000:.0f} ms.")
 

@@ -35,7 +35,9 @@ class Schema:
 
     def version(self) -> int:
         """The newest migration that the ledger has; 0 when it has no tables at all."""
-        with self._ledger.translated(), self._ledger.engine.connect() as connection:
+        # As a single statement: on SQLite a transaction would wait for whoever writes now.
+        engine = self._ledger.engine.execution_options(**self._ledger.single_statement_options)
+        with self._ledger.translated(), engine.connect() as connection:
             try:
                 found = connection.exec_driver_sql(
                     self._sql("SELECT max(version) FROM rowlock.ledger_version")

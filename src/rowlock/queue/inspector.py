@@ -61,7 +61,12 @@ class Inspector:
             raise InvalidInput(f"status {status!r}: it is one of {', '.join(LIVE + SETTLED)}.")
         if flow is not None:
             self.flow(flow)
-        wanted = {"flow": flow, "status": status, "limit": limit, "before": before or _NEWEST}
+        wanted = {
+            "flow": flow,
+            "status": status,
+            "limit": limit,
+            "before": _NEWEST if before is None else before,
+        }
         found: dict[int, dict[str, Any]] = {}
         if status is None or status in LIVE:
             found |= {row.id: as_dict(row) for row in self._ledger.run_safely("live_records", **wanted)}
