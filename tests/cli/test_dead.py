@@ -1,3 +1,8 @@
+import os
+import pty
+import subprocess
+import sys
+
 import pytest
 
 
@@ -50,3 +55,20 @@ def test_redrive_by_name(cli, letters):
     cli.ok("dead", "redrive", "a", "strict/b")
     assert [one["key"] for one in cli.json("dead", "list")] == ["c"]
     assert "is pending, not dead" in cli.refused("dead", "redrive", "a")
+
+
+def test_a_bulk_redrive_asks_at_a_terminal(cli, cli_sqlite, cli_die):
+    cli_die(a=ValueError("bad 1"), b=ValueError("bad 2"))
+    terminal, other_end = pty.openpty()
+    command = [sys.executable, "-m", "rowlock.cli", "dead", "redrive", "--all"]
+    try:
+        os.write(terminal, b"n\n")
+        done = subprocess.run(command, stdin=other_end, capture_output=True, text=True, check=False)
+        assert "Drive 2 dead letters again?" in done.stderr
+        assert done.returncode == 1
+        assert len(cli.json("dead", "list")) == 2
+        subprocess.run([*command, "--yes"], stdin=other_end, capture_output=True, check=True)
+    finally:
+        os.close(terminal)
+        os.close(other_end)
+    assert cli.json("dead", "list") == []

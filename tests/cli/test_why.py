@@ -72,11 +72,11 @@ def test_due_but_not_yet_ready(why, queued, cli_sql):
 def test_retry_after_an_error(why, queued, cli_app, cli_sql):
     with cli_app.processor() as processor:
         [record] = processor.claim_records_batch("gentle", 1)
-        processor.mark_record_failed(record, TimeoutError("the site is slow"))
+        processor.mark_record_failed(record, TimeoutError("the site\nis slow"))
         _far_away(cli_sql)
         found, gates, text = why("a")
         assert gates[0] == "retry"
-        assert found["reasons"][0]["error"]["message"] == "the site is slow"
+        assert found["reasons"][0]["error"]["message"] == "the site\nis slow"
         assert "after attempt 1 of 5 failed with TimeoutError: the site is slow" in text
         assert f"rowlock records retry {record.id}" in text
 

@@ -85,12 +85,12 @@ class _Case:
         flow = self._policy
         if flow["state"] == "paused":
             because = f" ({flow['reason']})" if flow["reason"] else ", no reason was given"
-            ago = in_words(-self._until(flow["updated_at"]))
-            text = f"The flow {self._flow} is paused{because}, since {ago}. To go on: `rowlock flows resume {quote(self._flow)}`."
-            return [_reason("flow paused", text, reason=flow["reason"], since=flow["updated_at"])]
+            resume = f"`rowlock flows resume {quote(self._flow)}`"
+            text = f"The flow {self._flow} is paused{because}. To go on: {resume}."
+            return [_reason("flow paused", text, reason=flow["reason"])]
         if flow["state"] == "draining":
             text = f"The flow {self._flow} drains: it takes no new records, and this one will still run."
-            return [_reason("flow draining", text, reason=flow["reason"], since=flow["updated_at"])]
+            return [_reason("flow draining", text, reason=flow["reason"])]
         return []
 
     def _worker_gates(self) -> list[Reason]:
@@ -227,7 +227,8 @@ class _Case:
 
 
 def _reason(gate: str, text: str, **facts: Any) -> Reason:
-    return {"gate": gate, "text": text, **facts}
+    # One line, whatever an error's message holds.
+    return {"gate": gate, "text": " ".join(text.split()), **facts}
 
 
 def _ended(error: dict[str, Any]) -> str:
