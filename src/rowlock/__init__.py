@@ -1,39 +1,41 @@
 """Many copies of one program, one database, every piece of work done once."""
 
-from importlib.metadata import version
+from __future__ import annotations
 
-from rowlock.app import Rowlock
-from rowlock.errors import (
-    ConfigurationError,
-    FlowClosed,
-    InvalidInput,
-    InvalidKey,
-    InvalidPayload,
-    InvalidPriority,
-    LeaseLost,
-    LedgerError,
-    LedgerFull,
-    LedgerUnavailable,
-    NotFound,
-    OutcomeUnknown,
-    Refused,
-    Reject,
-    RetryLater,
-    RowlockError,
-    SchemaMismatch,
-    UnknownDialect,
-    UnknownFlow,
-)
-from rowlock.queue.enqueue import Enqueued
-from rowlock.queue.letters import DeadLetters
-from rowlock.queue.processor import DistributedProcessor
-from rowlock.queue.record import Record
-from rowlock.queue.retry import Backoff
-from rowlock.queue.transaction import RecordTransaction
-from rowlock.queue.worker import Worker
-from rowlock.settings import Settings
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__version__ = version("rowlock")
+if TYPE_CHECKING:
+    from rowlock.app import Rowlock
+    from rowlock.errors import (
+        ConfigurationError,
+        FlowClosed,
+        InvalidInput,
+        InvalidKey,
+        InvalidPayload,
+        InvalidPriority,
+        LeaseLost,
+        LedgerError,
+        LedgerFull,
+        LedgerUnavailable,
+        NotFound,
+        OutcomeUnknown,
+        Refused,
+        Reject,
+        RetryLater,
+        RowlockError,
+        SchemaMismatch,
+        UnknownDialect,
+        UnknownFlow,
+    )
+    from rowlock.queue.enqueue import Enqueued
+    from rowlock.queue.letters import DeadLetters
+    from rowlock.queue.processor import DistributedProcessor
+    from rowlock.queue.record import Record
+    from rowlock.queue.retry import Backoff
+    from rowlock.queue.transaction import RecordTransaction
+    from rowlock.queue.worker import Worker
+    from rowlock.settings import Settings
 
 __all__ = [
     "Backoff",
@@ -65,3 +67,49 @@ __all__ = [
     "UnknownFlow",
     "Worker",
 ]
+
+# Loaded when they are first asked for: `rowlock --help` must not wait for a database toolkit.
+_HOMES = {
+    "Backoff": "rowlock.queue.retry",
+    "ConfigurationError": "rowlock.errors",
+    "DeadLetters": "rowlock.queue.letters",
+    "DistributedProcessor": "rowlock.queue.processor",
+    "Enqueued": "rowlock.queue.enqueue",
+    "FlowClosed": "rowlock.errors",
+    "InvalidInput": "rowlock.errors",
+    "InvalidKey": "rowlock.errors",
+    "InvalidPayload": "rowlock.errors",
+    "InvalidPriority": "rowlock.errors",
+    "LeaseLost": "rowlock.errors",
+    "LedgerError": "rowlock.errors",
+    "LedgerFull": "rowlock.errors",
+    "LedgerUnavailable": "rowlock.errors",
+    "NotFound": "rowlock.errors",
+    "OutcomeUnknown": "rowlock.errors",
+    "Record": "rowlock.queue.record",
+    "RecordTransaction": "rowlock.queue.transaction",
+    "Refused": "rowlock.errors",
+    "Reject": "rowlock.errors",
+    "RetryLater": "rowlock.errors",
+    "Rowlock": "rowlock.app",
+    "RowlockError": "rowlock.errors",
+    "SchemaMismatch": "rowlock.errors",
+    "Settings": "rowlock.settings",
+    "UnknownDialect": "rowlock.errors",
+    "UnknownFlow": "rowlock.errors",
+    "Worker": "rowlock.queue.worker",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("rowlock")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'rowlock' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

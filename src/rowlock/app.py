@@ -46,7 +46,7 @@ class Rowlock:
                 ledger.schema.migrate()
             ledger.schema.check()
         except BaseException:
-            ledger.close()
+            ledger.close()  # nobody else knows it yet
             raise
         return ledger
 

@@ -24,3 +24,13 @@ def as_datetime(value: float | datetime | None) -> datetime | None:
     if value is None or isinstance(value, datetime):
         return value
     return datetime.fromtimestamp(value, UTC)
+
+
+def in_words(seconds: float) -> str:
+    """A length of time as a person says it: 0.4 s, 12 s, 5 min, 3 h, 2 days."""
+    if seconds < 1:
+        return f"{max(0.0, seconds):.1f} s"
+    for limit, size, unit in ((100, 1, "s"), (100 * 60, 60, "min"), (48 * 3600, 3600, "h")):
+        if seconds < limit:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86400:,.0f} days"

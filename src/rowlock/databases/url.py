@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import quote_plus
 
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
@@ -46,7 +47,6 @@ def parse_url(text: str) -> tuple[str, URL]:
 def masked(url: URL | str) -> str:
     """The URL as it may be shown: no password, and no query parameter that looks like one."""
     url = make_url(url)
-    if url.password is not None:
-        url = url.set(password=_MASK)
     query = {k: (_MASK if _SECRET_PARAMETER.search(k) else v) for k, v in url.query.items()}
-    return url.set(query=query).render_as_string(hide_password=False)
+    shown = url.set(query=query).render_as_string(hide_password=True)
+    return shown.replace(f"={quote_plus(_MASK)}", f"={_MASK}")

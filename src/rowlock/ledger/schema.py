@@ -35,7 +35,9 @@ class Schema:
 
     def version(self) -> int:
         """The newest migration that the ledger has; 0 when it has no tables at all."""
-        with self._ledger.translated(), self._ledger.engine.connect() as connection:
+        # As a single statement: on SQLite a transaction would wait for whoever writes now.
+        engine = self._ledger.engine.execution_options(**self._ledger.single_statement_options)
+        with self._ledger.translated(), engine.connect() as connection:
             try:
                 found = connection.exec_driver_sql(
                     self._sql("SELECT max(version) FROM rowlock.ledger_version")
@@ -81,7 +83,7 @@ class Schema:
 
     def script(self) -> str:
         """The SQL of every migration, for those who let nobody but themselves change their database."""
-        parts = [f"CREATE SCHEMA IF NOT EXISTS {self._name};\n"] if self._postgresql else []
+        parts = [f'CREATE SCHEMA IF NOT EXISTS "{self._name}";\n'] if self._postgresql else []
         parts.append(self._sql(_VERSION_TABLE).strip() + ";\n")
         for number, (name, sql) in self.migrations.items():
             parts += [f"-- {number:04d}_{name}\n{sql}", self._note(number, name) + ";\n"]

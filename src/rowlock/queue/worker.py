@@ -23,6 +23,7 @@ from rowlock.queue.lane import Lane
 from rowlock.queue.maintenance import Maintenance
 from rowlock.queue.process_executor import ProcessExecutor
 from rowlock.queue.record import Holder, Record
+from rowlock.queue.roles import worker_roles
 from rowlock.queue.settler import Settler
 from rowlock.queue.wakeup import Listener
 from rowlock.queue.watchdog import Watchdog
@@ -77,7 +78,13 @@ class Worker:
         self._audit_at = 0.0
         self._grace_ends = 0.0
         self._failure: BaseException | None = None
-        self.instance = Instance(self.settings, name=name, on_lost=self._on_lost, on_drain=self.stop)
+        self.instance = Instance(
+            self.settings,
+            name=name,
+            roles=worker_roles(self.flows),
+            on_lost=self._on_lost,
+            on_drain=self.stop,
+        )
         self._settler = Settler(self._control, self.flows, self.instance.counters)
         self._lanes = {
             flow.name: Lane(

@@ -1,5 +1,7 @@
-SELECT record_id AS id
-FROM rowlock.record_keys
-WHERE record_key = %(key)s AND (%(flow)s::text IS NULL OR flow_name = %(flow)s)
-ORDER BY flow_name
+-- A record by its key; without a flow, one probe of the index for each flow there is.
+SELECT k.record_id AS id, k.flow_name
+FROM rowlock.flows AS f
+JOIN rowlock.record_keys AS k ON k.flow_name = f.flow_name AND k.record_key = %(key)s
+WHERE %(flow)s::text IS NULL OR f.flow_name = %(flow)s
+ORDER BY k.flow_name
 LIMIT 2

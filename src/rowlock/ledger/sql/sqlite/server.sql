@@ -1,0 +1,2 @@
+-- What the ledger runs on.
+SELECT sqlite_version() AS version

@@ -1,0 +1,157 @@
+"""The inspector: reads of the queue for people, as plain dicts. It changes nothing."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from typing import TYPE_CHECKING, Any
+
+from rowlock import clock
+from rowlock.errors import InvalidInput, NotFound, Refused, UnknownFlow
+from rowlock.queue.payload import decode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rowlock.ledger.ledger import Ledger, Row
+
+LIVE = ("pending", "processing", "retry_wait")
+SETTLED = ("completed", "dead", "cancelled")
+_NEWEST = 2**63 - 1
+_NAMES = {"flow_name": "flow", "record_key": "key"}
+
+
+class Inspector:
+    """What is in one ledger. Times are aware datetimes, payloads and results are values."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    # -- flows and instances -------------------------------------------------------------------------------
+
+    def flows(self) -> list[dict[str, Any]]:
+        """Every flow, with its records counted."""
+        return [as_dict(row) for row in self._ledger.run_safely("flows")]
+
+    def flow(self, name: str) -> dict[str, Any]:
+        rows = self._ledger.run_safely("flow_find", flow=name)
+        if not rows:
+            known = [flow["flow"] for flow in self.flows()]
+            raise UnknownFlow(
+                f"There is no flow {name!r} in {self._ledger}; there are: {', '.join(known) or 'none'}."
+            )
+        return as_dict(rows[0])
+
+    def instances(self, *, everyone: bool = False, limit: int = 1000) -> list[dict[str, Any]]:
+        """The live instances and those of the last hour, or everyone who is remembered."""
+        rows = self._ledger.run_safely("instances", everyone=everyone, limit=limit)
+        return [as_dict(row) for row in rows]
+
+    # -- records --------------------------------------------------------------------------------------------
+
+    def records(
+        self,
+        *,
+        flow: str | None = None,
+        status: str | None = None,
+        limit: int = 50,
+        before: int | None = None,
+    ) -> list[dict[str, Any]]:
+        """Records, newest first: those of one status, or live and settled ones together."""
+        if status is not None and status not in LIVE + SETTLED:
+            raise InvalidInput(f"status {status!r}: it is one of {', '.join(LIVE + SETTLED)}.")
+        if flow is not None:
+            self.flow(flow)
+        wanted = {
+            "flow": flow,
+            "status": status,
+            "limit": limit,
+            "before": _NEWEST if before is None else before,
+        }
+        found: dict[int, dict[str, Any]] = {}
+        if status is None or status in LIVE:
+            found |= {row.id: as_dict(row) for row in self._ledger.run_safely("live_records", **wanted)}
+        if status is None or status in SETTLED:
+            # Read last: a record that is settled between the two reads is shown once, as it is now.
+            found |= {row.id: as_dict(row) for row in self._ledger.run_safely("settled_records", **wanted)}
+        return [found[id_] for id_ in sorted(found, reverse=True)][:limit]
+
+    def record(self, record_id: int) -> dict[str, Any]:
+        """Everything about one record: what it carries, who holds it, and every attempt that did not complete."""
+        rows = self._ledger.run_safely("record_find", id=record_id)
+        if not rows:
+            raise NotFound(f"There is no record {record_id} in {self._ledger}; it may have been pruned.")
+        record = as_dict(rows[0])
+        for flag in ("ready", "started"):  # SQLite keeps them as 0 and 1
+            record[flag] = bool(record[flag])
+        record["payload"] = decode(record["payload"])
+        record["result"] = decode(record["result"])
+        record["attempts"] = self.attempts(record_id)
+        record["held_by"] = self.instance(record["holder"]) if record["status"] == "processing" else None
+        return record
+
+    def attempts(self, record_id: int) -> list[dict[str, Any]]:
+        return [as_dict(row) for row in self._ledger.run_safely("attempts", id=record_id)]
+
+    def instance(self, instance_id: int | None) -> dict[str, Any] | None:
+        rows = self._ledger.run_safely("instance_find", id=instance_id)
+        return as_dict(rows[0]) if rows else None
+
+    def find(self, text: str) -> int:
+        """The id that a person means: a number, FLOW/KEY, or a key that only one flow has."""
+        if text.isascii() and text.isdigit() and int(text) <= _NEWEST:
+            rows = self._ledger.run_safely("record_find", id=int(text))
+            if rows:
+                return int(text)
+        for flow, key in _readings(text):
+            rows = self._ledger.run_safely("record_by_key", key=key, flow=flow)
+            if len(rows) > 1:
+                names = " and ".join(f"{row.flow_name}/{key}" for row in rows)
+                raise Refused(f"More than one flow has a record with the key {key!r}: say which, {names}.")
+            if rows:
+                return int(rows[0].id)
+        raise NotFound(
+            f"There is no record {text!r} in {self._ledger}. A record is named by its number, by FLOW/KEY, or by a key "
+            "that only one flow has; its history may have been pruned."
+        )
+
+    # -- dead letters -----------------------------------------------------------------------------------------
+
+    def dead(
+        self, *, flow: str | None = None, fingerprint: str | None = None, limit: int = 50
+    ) -> list[dict[str, Any]]:
+        """Dead letters, newest first."""
+        if flow is not None:
+            self.flow(flow)
+        rows = self._ledger.run_safely(
+            "dead_records", flow=flow, fingerprint=fingerprint, limit=limit, before=_NEWEST
+        )
+        return [as_dict(row) for row in rows]
+
+    def dead_groups(self, *, flow: str | None = None, limit: int = 100) -> list[dict[str, Any]]:
+        """Dead letters by what killed them, the largest group first."""
+        if flow is not None:
+            self.flow(flow)
+        return [as_dict(row) for row in self._ledger.run_safely("dead_groups", flow=flow, limit=limit)]
+
+
+def as_dict(row: Row) -> dict[str, Any]:
+    """A row under the names that people use, its timestamps as datetimes in UTC."""
+    return {
+        _NAMES.get(name, name): _value(name, value)
+        for name, value in row._mapping.items()  # noqa: SLF001 - SQLAlchemy's public name for it
+    }
+
+
+def _value(name: str, value: Any) -> Any:
+    if name.endswith("_at"):
+        moment = clock.as_datetime(value)
+        return moment and moment.astimezone(UTC)
+    return value
+
+
+def _readings(text: str) -> Iterator[tuple[str | None, str]]:
+    """Every way to read FLOW/KEY (both may have a / in them), then the whole as a key."""
+    for at, character in enumerate(text):
+        if character == "/":
+            yield text[:at], text[at + 1 :]
+    yield None, text
