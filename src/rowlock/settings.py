@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import cached_property
 from pathlib import Path
 from typing import Self
 
@@ -48,7 +47,7 @@ class Settings(BaseSettings):
         1000, ge=1, le=100_000, description="Rows one pruning statement removes at most."
     )
 
-    @cached_property
+    @property
     def heartbeat_seconds(self) -> float:
         """A third of the lease, so that two heartbeats may fail before anything is lost."""
         return self.lease_seconds / 3

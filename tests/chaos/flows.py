@@ -9,8 +9,10 @@ import time
 from rowlock import Backoff, Rowlock
 
 app = Rowlock()
-EFFECTS = "effects" if app.settings.ledger_url.startswith("sqlite") else f'"{app.settings.ledger_schema}".effects'
-INSERT = f"INSERT INTO {EFFECTS} (record_id, token, pid) VALUES (:id, :token, :pid)"  # noqa: S608
+EFFECTS = (
+    "effects" if app.settings.ledger_url.startswith("sqlite") else f'"{app.settings.ledger_schema}".effects'
+)
+INSERT = f"INSERT INTO {EFFECTS} (record_id, token, pid) VALUES (:id, :token, :pid)"
 
 
 @app.flow("effect", max_attempts=50, max_deaths=50, backoff=Backoff(0.01, 0.1), concurrency=4)

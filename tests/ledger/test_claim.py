@@ -21,7 +21,13 @@ def test_a_claim_gives_the_record_a_holder_a_token_and_an_attempt(ledger):
     [record_id] = put(ledger, "a")
     me = register(ledger)
     [held] = claim(ledger, me)
-    assert (held.id, held.token, held.key, held.attempt, held.payload) == (record_id, 1, "a", 1, '{"key":"a"}')
+    assert (held.id, held.token, held.key, held.attempt, held.payload) == (
+        record_id,
+        1,
+        "a",
+        1,
+        '{"key":"a"}',
+    )
     row = find(ledger, record_id)
     assert (row.status, row.holder, row.token) == ("processing", me, 1)
 

@@ -38,7 +38,7 @@ def survey(app):
 def test_known_keys_are_not_accepted_again(survey):
     payloads = [{"id": n} for n in range(10)]
     first = survey.enqueue("survey", payloads, key=lambda p: p["id"])
-    second = survey.enqueue("survey", payloads + [{"id": 10}], key=lambda p: p["id"])
+    second = survey.enqueue("survey", [*payloads, {"id": 10}], key=lambda p: p["id"])
     assert (first.accepted, first.known) == (10, 0)
     assert (second.accepted, second.known) == (1, 10)
     assert len(second.ids) == 1
@@ -102,7 +102,10 @@ def test_one_key_is_accepted_once_under_any_concurrency(ledger):
         jobs = [pool.submit(enqueue, number) for number in range(1, 5)] + [pool.submit(settle, 0)]
         accepted = sum(job.result(60) for job in jobs)
     assert accepted == len(keys)
-    assert sql(ledger, "SELECT count(*), count(DISTINCT record_key) FROM {s}processing_history")[0] == (60, 60)
+    assert sql(ledger, "SELECT count(*), count(DISTINCT record_key) FROM {s}processing_history")[0] == (
+        60,
+        60,
+    )
 
 
 def test_the_same_batch_sent_twice_is_told_what_it_took(ledger):
@@ -173,7 +176,12 @@ def test_a_large_enqueue_is_one_commit(survey):
 
 
 def test_json_survives_as_it_is(survey):
-    payload = {"text": "naïve \u0000 😀 \"quoted\" \\ %s :name {}", "big": 2**70, "none": None, "list": [1.5, True]}
+    payload = {
+        "text": 'naïve \u0000 😀 "quoted" \\ %s :name {}',
+        "big": 2**70,
+        "none": None,
+        "list": [1.5, True],
+    }
     survey.enqueue("survey", payload, key="k")
     with survey.processor() as processor:
         [record] = processor.claim_records_batch("survey", 1)

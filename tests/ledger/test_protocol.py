@@ -11,11 +11,28 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from rowlock.ledger.ledger import Ledger
 from rowlock.ledger.rows import Completion, Failure, Release
-from tests.support.ledgers import LedgerClock, add_flow, beat, claim, make_settings, put, register, sql, take_over
+from tests.support.ledgers import (
+    LedgerClock,
+    add_flow,
+    beat,
+    claim,
+    make_settings,
+    put,
+    register,
+    sql,
+    take_over,
+)
 
 LEASE = 30.0
 WORKERS = st.integers(0, 2)
@@ -45,7 +62,10 @@ class Protocol(RuleBasedStateMachine):
 
     # -- what may happen -----------------------------------------------------------------------------------
 
-    @rule(keys=st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=4, unique=True), priority=st.integers(0, 2))
+    @rule(
+        keys=st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=4, unique=True),
+        priority=st.integers(0, 2),
+    )
     def enqueue(self, keys, priority):
         self.batch += 1
         self.accepted |= set(put(self.ledger, *keys, priority=priority, batch=self.batch))
@@ -86,7 +106,9 @@ class Protocol(RuleBasedStateMachine):
     def _expect(self, id_, token, settled):
         """Accepted if and only if this holding is the one that counts."""
         counts = id_ in self.holder and self.holder[id_][1] == token
-        assert (settled == {id_}) == counts, f"record {id_}, token {token}: settled={settled}, holder={self.holder.get(id_)}"
+        assert (settled == {id_}) == counts, (
+            f"record {id_}, token {token}: settled={settled}, holder={self.holder.get(id_)}"
+        )
         if counts:
             del self.holder[id_]
         return counts

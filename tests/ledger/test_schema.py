@@ -31,8 +31,7 @@ def shape(ledger):
     return [
         [tuple(str(v).replace(schema, "S") for v in row) for row in sql(ledger, query, (schema,))]
         for query in (
-            "SELECT table_name, column_name, data_type, is_nullable, column_default FROM information_schema.columns "
-            "WHERE table_schema = %s ORDER BY table_name, ordinal_position",
+            "SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns WHERE table_schema = %s ORDER BY 1, 2",
             "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = %s ORDER BY indexname",
         )
     ]

@@ -16,7 +16,15 @@ def pids(record):
     return {"pid": os.getpid(), "n": record.payload["n"]}
 
 
-@app.flow("rough", executor="process", concurrency=2, timeout=2, max_attempts=2, max_deaths=2, backoff=Backoff(0.01, 0.02))
+@app.flow(
+    "rough",
+    executor="process",
+    concurrency=2,
+    timeout=2,
+    max_attempts=2,
+    max_deaths=2,
+    backoff=Backoff(0.01, 0.02),
+)
 def rough(record):
     match record.payload:
         case "raise":

@@ -48,7 +48,9 @@ def test_whatever_happens_in_a_child_is_told(children):
     found = sql(children.ledger, "SELECT record_id FROM effects WHERE record_id = " + str(ids["effect"]))
     assert len(found) >= 1
     died = children.ledger.run("attempts", id=ids["die"])
-    assert [(row.outcome, row.message) for row in died] == [("died", "the handler's process died (signal 9)")] * 2
+    assert [(row.outcome, row.message) for row in died] == [
+        ("died", "the handler's process died (signal 9)")
+    ] * 2
     assert "ValueError" in children.ledger.run("attempts", id=ids["raise"])[0].traceback
 
 

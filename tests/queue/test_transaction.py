@@ -93,7 +93,10 @@ def test_a_stale_holders_commit_fails_and_leaves_nothing(app, effects):
         app.ledger.cancel([old.id], "taken away")
         app.dead_letters.redrive_one(old.id)
         [new] = heir.claim_records_batch("pay", 1)
-        with pytest.raises(LeaseLost, match="nothing of this transaction was committed"), old.transaction() as tx:
+        with (
+            pytest.raises(LeaseLost, match="nothing of this transaction was committed"),
+            old.transaction() as tx,
+        ):
             tx.execute(effects.statement, effects.of(old))
         assert effects.rows() == []
         with new.transaction() as tx:

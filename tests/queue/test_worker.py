@@ -414,7 +414,9 @@ def test_stopping_hands_back_what_has_not_started_unspent(make_app):
     worker.start()
     assert started.wait(20)
     worker.stop()
-    eventually(lambda: sql(app.ledger, "SELECT count(*) FROM {s}processing_queue WHERE holder IS NULL")[0][0] == 4)
+    eventually(
+        lambda: sql(app.ledger, "SELECT count(*) FROM {s}processing_queue WHERE holder IS NULL")[0][0] == 4
+    )
     release.set()
     assert worker.join(20)
     rows = [find(app.ledger, id_) for id_ in ids]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from rowlock import clock
-from rowlock.ledger.ledger import Ledger
 from rowlock.ledger.rows import Held, Wish
 from rowlock.settings import Settings
 
@@ -15,6 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pytest
+
+    from rowlock.ledger.ledger import Ledger
 
 FROM_START = (-32768, 0)
 
@@ -49,7 +50,10 @@ class LedgerClock:
     def advance(self, seconds: float) -> None:
         self.offset += seconds
         if self.ledger.dialect == "postgresql":
-            sql(self.ledger, f'UPDATE "{self.ledger.settings.ledger_schema}".test_clock SET seconds = {self.offset}')
+            sql(
+                self.ledger,
+                f'UPDATE "{self.ledger.settings.ledger_schema}".test_clock SET seconds = {self.offset}',
+            )
 
 
 def sql(ledger: Ledger, text: str, params: object = None) -> list:
@@ -59,7 +63,9 @@ def sql(ledger: Ledger, text: str, params: object = None) -> list:
     else:
         text = text.replace("{s}", "")
     with ledger.engine.begin() as connection:
-        result = connection.exec_driver_sql(text) if params is None else connection.exec_driver_sql(text, params)
+        result = (
+            connection.exec_driver_sql(text) if params is None else connection.exec_driver_sql(text, params)
+        )
         return list(result.fetchall()) if result.returns_rows else []
 
 
@@ -80,7 +86,9 @@ def add_flow(ledger: Ledger, flow: str = "f", max_attempts: int = 5, max_deaths:
     ledger.run("flow_register", flow=flow, max_attempts=max_attempts, max_deaths=max_deaths)
 
 
-def put(ledger: Ledger, *keys: str, flow: str = "f", priority: int = 0, run_at=None, batch: int = 1) -> list[int]:
+def put(
+    ledger: Ledger, *keys: str, flow: str = "f", priority: int = 0, run_at=None, batch: int = 1
+) -> list[int]:
     return ledger.enqueue(
         None,
         flow=flow,

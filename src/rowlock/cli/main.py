@@ -8,6 +8,7 @@ from typer.core import TyperGroup
 
 from rowlock.cli import (
     dead,
+    demo,
     doctor,
     enqueue,
     flows,
@@ -30,7 +31,7 @@ PANELS: dict[str, list[Callable[..., None] | typer.Typer]] = {
     "Work": [worker.worker, enqueue.enqueue],
     "Look": [status.status, why.why, instances.instances],
     "Operate": [records.group, dead.group, flows.group, prune.prune],
-    "Other": [version.version],
+    "Other": [demo.demo, version.version],
 }
 
 

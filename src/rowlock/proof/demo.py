@@ -53,7 +53,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class Standing:
     """What the display shows while it runs."""
 
     settled: int
@@ -69,7 +69,7 @@ class Demo:
         folder: Path,
         records: int,
         tell: Callable[[str], None] = lambda _text: None,
-        show: Callable[[Progress], None] = lambda _progress: None,
+        show: Callable[[Standing], None] = lambda _standing: None,
     ) -> None:
         self.folder = folder
         self.records = records
@@ -130,7 +130,7 @@ class Demo:
         for number in range(1, WORKERS + 1):
             with (self.folder / f"worker-{number}.log").open("wb") as log:
                 self._workers.append(
-                    subprocess.Popen(  # noqa: S603 - this very Python, our own module
+                    subprocess.Popen(
                         [sys.executable, "-m", "rowlock.proof.surveys"],
                         env=environment,
                         stdout=log,
@@ -139,17 +139,19 @@ class Demo:
                     )
                 )
         self._wait(lambda: len(self._instances()) == WORKERS, "three workers at work")
-        self._tell(f"started {WORKERS} workers (pids {', '.join(str(worker.pid) for worker in self._workers)})")
+        self._tell(
+            f"started {WORKERS} workers (pids {', '.join(str(worker.pid) for worker in self._workers)})"
+        )
 
     def _kill_one(self, worker: subprocess.Popen[bytes], at: int) -> None:
-        self._wait(lambda: self._progress().settled >= at, "the first sixth")
+        self._wait(lambda: self._standing().settled >= at, "the first sixth")
         worker.kill()
         worker.wait()
         self._tell(f"SIGKILL: worker {worker.pid} is gone in the middle of its work")
 
     def _stop_one(self, worker: subprocess.Popen[bytes], at: int) -> None:
         """Stops a worker that holds records, and wakes it when another has taken them: a zombie."""
-        self._wait(lambda: self._progress().settled >= at, "the first third")
+        self._wait(lambda: self._standing().settled >= at, "the first third")
         while True:
             self._wait(lambda: self._holds(worker.pid) > 0, "a claim")
             worker.send_signal(signal.SIGSTOP)
@@ -157,7 +159,9 @@ class Demo:
             if held and self._others_can_write():
                 break
             worker.send_signal(signal.SIGCONT)
-        self._tell(f"SIGSTOP: worker {worker.pid} sleeps on {held} records, beyond its lease of {LEASE_SECONDS:g} s")
+        self._tell(
+            f"SIGSTOP: worker {worker.pid} sleeps on {held} records, beyond its lease of {LEASE_SECONDS:g} s"
+        )
         self._wait(lambda: worker.pid not in self._instances() and self._holds(worker.pid) == 0, "a takeover")
         self._tell("its records were taken over by the third worker")
         worker.send_signal(signal.SIGCONT)
@@ -180,7 +184,9 @@ class Demo:
         for group in letters.groups():
             self._tell(f"dead letters: {group['records']} of {group['fingerprint']} ({group['example']})")
         with self._app.ledger.transaction() as transaction:
-            transaction.connection.exec_driver_sql("INSERT INTO customers VALUES (?)", (surveys.UNKNOWN_CUSTOMER,))
+            transaction.connection.exec_driver_sql(
+                "INSERT INTO customers VALUES (?)", (surveys.UNKNOWN_CUSTOMER,)
+            )
         redriven = letters.redrive(surveys.FLOW)
         self._tell(f"entered the missing customer and drove {redriven} dead letters again")
         return redriven
@@ -190,7 +196,9 @@ class Demo:
             worker.terminate()
         for worker in self._workers[1:]:
             if worker.wait(timeout=30) != 0:
-                raise DemoFailed(f"worker {worker.pid} ended with code {worker.returncode}; see {self.folder}")
+                raise DemoFailed(
+                    f"worker {worker.pid} ended with code {worker.returncode}; see {self.folder}"
+                )
 
     def _count(self, accepted: int, redriven: int) -> Tally:
         one = self._one
@@ -212,15 +220,17 @@ class Demo:
     # -- looking on ----------------------------------------------------------------------------------------
 
     def _until_nothing_is_live(self) -> None:
-        self._wait(lambda: self._progress().live == 0, "the end of the queue")
+        self._wait(lambda: self._standing().live == 0, "the end of the queue")
 
     def _wait(self, condition: Callable[[], bool], what: str) -> None:
         give_up = monotonic() + _PATIENCE_SECONDS
         while not condition():
-            self._show(self._progress())
+            self._show(self._standing())
             self._check_workers()
             if monotonic() > give_up:
-                raise DemoFailed(f"waited {_PATIENCE_SECONDS:g} s for {what}; the workers' logs are in {self.folder}")
+                raise DemoFailed(
+                    f"waited {_PATIENCE_SECONDS:g} s for {what}; the workers' logs are in {self.folder}"
+                )
             time.sleep(_LOOK_SECONDS)
 
     def _check_workers(self) -> None:
@@ -229,10 +239,10 @@ class Demo:
             if code is not None and code != -signal.SIGKILL:
                 raise DemoFailed(f"worker {worker.pid} ended with code {code}; its log is in {self.folder}")
 
-    def _progress(self) -> Progress:
+    def _standing(self) -> Standing:
         [row] = self._app.ledger.run("flows")
         live = row.ready + row.waiting + row.processing + row.retry_wait
-        return Progress(settled=row.completed_last_hour + row.dead, dead=row.dead, live=live)
+        return Standing(settled=row.completed_last_hour + row.dead, dead=row.dead, live=live)
 
     def _instances(self) -> set[int]:
         rows = self._app.ledger.run("instances", everyone=False, limit=100)

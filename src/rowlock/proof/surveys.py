@@ -24,8 +24,7 @@ UNKNOWN_CUSTOMER = "CUST-UNKNOWN"
 # No unique key: a survey that was scored twice would show.
 TABLES = (
     "CREATE TABLE customers (customer_id TEXT PRIMARY KEY)",
-    "CREATE TABLE processed_surveys (survey_id TEXT NOT NULL, score REAL NOT NULL, record_id INTEGER NOT NULL, "
-    "token INTEGER NOT NULL)",
+    "CREATE TABLE processed_surveys (survey_id TEXT, score REAL, record_id INTEGER, token INTEGER)",
 )
 
 app = Rowlock()
@@ -59,7 +58,9 @@ def sample_surveys(count: int) -> Iterator[dict[str, Any]]:
         yield {
             "survey_id": f"SURV-{number:06d}",
             "customer_id": UNKNOWN_CUSTOMER if bad_customer else f"CUST-{number % 100:03d}",
-            "answers": [] if no_answers else [(number * step) % QUESTIONS + 1 for step in range(1, QUESTIONS + 1)],
+            "answers": []
+            if no_answers
+            else [(number * step) % QUESTIONS + 1 for step in range(1, QUESTIONS + 1)],
         }
 
 

@@ -57,7 +57,9 @@ class RecordTransaction:
 
     async def aexecute(self, statement: str | Executable, parameters: Any = None) -> CursorResult[Any]:
         if self._thread is None:
-            raise Refused("aexecute is for `async with record.transaction() as tx:`; in a plain `with` use execute.")
+            raise Refused(
+                "aexecute is for `async with record.transaction() as tx:`; in a plain `with` use execute."
+            )
         return await self._thread.run(self.execute, statement, parameters)
 
     # -- with ------------------------------------------------------------------------------------------

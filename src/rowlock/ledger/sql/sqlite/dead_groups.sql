@@ -1,6 +1,6 @@
--- Dead letters by what killed them.
+-- Dead letters by what killed them. A bare column beside max(id) is of the row that has it.
 SELECT flow_name, fingerprint, count(*) AS records, min(settled_at) AS first_at, max(settled_at) AS last_at,
-       max(reason) AS example, max(id) AS example_id
+       reason AS example, max(id) AS example_id
 FROM processing_history
 WHERE status = 'dead' AND (:flow IS NULL OR flow_name = :flow)
 GROUP BY flow_name, fingerprint
