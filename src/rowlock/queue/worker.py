@@ -76,6 +76,7 @@ class Worker:
         self._suspects: dict[int, Lane] = {}  # those that run now
         self._alone = False
         self._audit_at = 0.0
+        self._outage_pause = 0.0
         self._grace_ends = 0.0
         self._failure: BaseException | None = None
         self.instance = Instance(
@@ -182,6 +183,7 @@ class Worker:
                 self._forget_lost()
                 try:
                     self._turn()
+                    self._recovered()
                 except (LedgerUnavailable, LedgerFull) as error:
                     self._outage(error)
         except BaseException as error:
@@ -338,13 +340,13 @@ class Worker:
     # -- trouble -------------------------------------------------------------------------------------------
 
     def _outage(self, error: Exception) -> None:
-        """Waits for the ledger to come back, then asks it what was applied. Nothing is guessed, nothing dropped."""
-        pause = _OUTAGE_FIRST
+        """Waits, then asks the ledger what was applied. Nothing is guessed, nothing dropped."""
         while True:
-            logger.warning("the worker waits for the ledger: %s", error)
-            if self._leave_now.wait(random.uniform(pause / 2, pause)) or self._grace_is_over():
+            if not self._outage_pause:
+                logger.error("the worker waits for the ledger: %s", error)
+            self._outage_pause = min(_OUTAGE_LONGEST, self._outage_pause * 2 or _OUTAGE_FIRST)
+            if self._leave_now.wait(random.uniform(0.5, 1) * self._outage_pause) or self._grace_is_over():
                 raise error
-            pause = min(_OUTAGE_LONGEST, pause * 2)
             try:
                 self._settler.recover()
                 self._audit()
@@ -353,8 +355,12 @@ class Worker:
                 continue
             # The cut-off statement may still have been under way: look once more when it cannot be any longer.
             self._audit_at = clock.monotonic() + self.settings.lease_seconds
-            logger.warning("the ledger is back")
             return
+
+    def _recovered(self) -> None:
+        if self._outage_pause:
+            self._outage_pause = 0.0
+            logger.warning("the ledger is back")
 
     def _grace_is_over(self) -> bool:
         return self._stopping.is_set() and 0.0 < self._grace_ends <= clock.monotonic()
