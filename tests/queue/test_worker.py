@@ -451,6 +451,29 @@ def test_when_the_grace_is_over_running_records_are_handed_back_and_their_result
     assert find(app.ledger, record_id).status == "pending"
 
 
+def test_a_drained_instance_finishes_what_it_has_and_leaves(make_app):
+    app = make_app(lease_seconds=0.6)
+    started, release = threading.Event(), threading.Event()
+
+    @app.flow("slow", concurrency=1)
+    def slow(record):
+        started.set()
+        release.wait(20)
+
+    ids = app.enqueue("slow", range(2)).ids
+    worker = app.worker()
+    worker.start()
+    assert started.wait(20)
+    app.ledger.run("instance_drain", id=worker.instance.id)
+    eventually(worker._stopping.is_set, "the drain")
+    for _ in range(3):
+        worker.instance.beat()
+    assert not worker._leave_now.is_set()
+    release.set()
+    assert worker.join(20)
+    assert [find(app.ledger, id_).status for id_ in ids] == ["completed", "pending"]
+
+
 def test_a_worker_leaves_the_registry(app):
     @app.flow("x")
     def x(record):

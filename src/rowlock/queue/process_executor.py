@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 import multiprocessing
+import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -126,6 +127,8 @@ def _from_wire(record: Record, answer: dict[str, Any]) -> Outcome:
 def _child_main(pipe: Connection, address: str, settings: dict[str, Any]) -> None:
     from rowlock.settings import Settings  # noqa: PLC0415 - only the child needs it at run time
 
+    # Ctrl-C at a terminal reaches the whole group; it is the parent's to say what becomes of a record.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     flow = find_flow(address)
     ledger = Ledger.open(Settings(**settings))
     pipe.send_bytes(b"ready")

@@ -67,7 +67,7 @@ class Listener:
         pooled.detach()
         try:
             driver.autocommit = True
-            driver.execute(f"LISTEN {self._ledger.channel}")
+            driver.execute(f'LISTEN "{self._ledger.channel}"')
             self._wake()  # whatever came before we listened
             while not self._stopping.is_set():
                 select.select([driver, self._bell], [], [], _LISTEN_SECONDS)

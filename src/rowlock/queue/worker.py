@@ -84,7 +84,7 @@ class Worker:
             name=name,
             roles=worker_roles(self.flows),
             on_lost=self._on_lost,
-            on_drain=self.stop,
+            on_drain=self._on_drain,
         )
         self._settler = Settler(self._control, self.flows, self.instance.counters)
         self._lanes = {
@@ -163,6 +163,11 @@ class Worker:
 
     def _wake(self) -> None:
         self._inbox.put(_WAKE)
+
+    def _on_drain(self) -> None:
+        """Told with every heartbeat; only the first one matters, and none means: leave now."""
+        self._stopping.set()
+        self._wake()
 
     def _on_lost(self, _reason: str) -> None:
         """The lease has ended: handlers stop where they can, and nothing they report counts any more."""
