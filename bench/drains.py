@@ -51,7 +51,10 @@ def long_drain(server: Server, count: int) -> dict[str, float]:
         cpu = _work(app, connection, url, "async", 1)
         warm, first, late, end = (float(row[0]) for row in connection.execute(_MILESTONES))
         fifth = count * 0.2
-        return _figures(connection, count, cpu) | {"start": fifth / (first - warm), "end": fifth / (end - late)}
+        return _figures(connection, count, cpu) | {
+            "start": fifth / (first - warm),
+            "end": fifth / (end - late),
+        }
 
 
 def _work(app: Rowlock, connection: psycopg.Connection[Any], url: str, kind: str, processes: int) -> float:

@@ -53,7 +53,9 @@ def exchange(
     return [row for row in rows if row[1] is not None]
 
 
-def drain(connection: psycopg.Connection[Any], holder: int, most: int = sys.maxsize, batch: int = BATCH) -> int:
+def drain(
+    connection: psycopg.Connection[Any], holder: int, most: int = sys.maxsize, batch: int = BATCH
+) -> int:
     """Claims and settles until nothing is left, or `most` are settled; how many were."""
     settled, done, position = 0, [], START
     while True:

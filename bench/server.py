@@ -8,7 +8,7 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import psycopg
 
@@ -31,9 +31,9 @@ class Server:
     """fsync on, synchronous_commit on: what is measured is what a production server would do."""
 
     def __init__(self) -> None:
-        self._local = LocalPostgres(durable=True, options={"shared_buffers": "1GB", "jit": "off"})
+        self._local = LocalPostgres(durable=True, options={"shared_buffers": "1GB"})
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> Self:
         self._local.__enter__()
         return self
 
@@ -94,7 +94,12 @@ def wal_position(connection: psycopg.Connection[Any]) -> int:
 def run_side(python: str | Path, module: str, *arguments: str) -> dict[str, Any]:
     """Runs a side script in its own process and interpreter; the JSON line it ends with."""
     done = subprocess.run(
-        [str(python), "-m", module, *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=180
+        [str(python), "-m", module, *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=180,
     )
     if done.returncode:
         raise RuntimeError(f"{module} failed: {done.stderr[-2000:]}")
