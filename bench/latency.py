@@ -1,6 +1,9 @@
 """How soon an idle worker starts a record: against the bare NOTIFY round trip, sample by sample in turn.
 
-Usage as a side script: python -m bench.latency URL — listens, and prints when each notification came.
+A bare NOTIFY writes nothing, so nothing waits for the disk. Work that survives a crash waits twice, when it is
+accepted and when it is claimed; a bare pair of statements that does just that is measured as well ("durable").
+
+Usage as a side script: python -m bench.latency (notify|durable) URL — listens, and prints when each one came.
 """
 
 from __future__ import annotations
@@ -20,7 +23,8 @@ if TYPE_CHECKING:
 
     from bench.server import Server
 
-_CHANNEL = "bare_notify"
+_INSERT = "WITH i AS (INSERT INTO bare DEFAULT VALUES) SELECT pg_notify('durable', '')"
+_CLAIM = "UPDATE bare SET claimed = true WHERE id = (SELECT max(id) FROM bare)"
 # Longer than a burst of enqueues is coalesced for: the worker is idle at every sample.
 _PAUSE = 0.02
 _WARM_UP = 10
@@ -28,17 +32,22 @@ _WARM_UP = 10
 
 def measure(server: Server, samples: int) -> dict[str, Any]:
     """Milliseconds from before the call to the start of the handler (or the arrival of the notification)."""
-    taken: dict[str, list[float]] = {"notify": [], "pickup": []}
+    taken: dict[str, list[float]] = {"notify": [], "durable": [], "pickup": []}
     with server.ledger() as (app, url), psycopg.connect(url, autocommit=True) as connection:
-        listener = _start("bench.latency", url)
+        connection.execute("CREATE TABLE bare (id bigserial PRIMARY KEY, claimed boolean)")
+        notify = _start("bench.latency", "notify", url)
+        durable = _start("bench.latency", "durable", url)
         worker = _start("bench.rowlock_side", "idle", url)
-        _wait_for(connection, 2)
+        _wait_for(connection, 3)
         for _ in range(samples + _WARM_UP):
-            taken["notify"].append(_sample(listener, lambda: connection.execute(f"NOTIFY {_CHANNEL}")))
+            taken["notify"].append(_sample(notify, lambda: connection.execute("NOTIFY notify")))
+            taken["durable"].append(_sample(durable, lambda: connection.execute(_INSERT)))
             taken["pickup"].append(_sample(worker, lambda: app.enqueue(FLOW, {"id": 1})))
         worker.communicate(b"end\n", timeout=30)
-        listener.terminate()
-        listener.communicate(timeout=30)
+        for listener in (notify, durable):
+            listener.terminate()
+            listener.communicate(timeout=30)
+        time.sleep(_PAUSE)  # the last enqueue may still have something to announce
     return {name: _summary(values[_WARM_UP:]) for name, values in taken.items()}
 
 
@@ -69,10 +78,16 @@ def _summary(values: list[float]) -> dict[str, float]:
 
 
 def main() -> None:
-    """One notification, one line; until the connection or the pipe is gone."""
-    with psycopg.connect(sys.argv[1], autocommit=True) as connection:
-        connection.execute(f"LISTEN {_CHANNEL}")
+    """One notification, one line; until it is terminated."""
+    kind, url = sys.argv[1:]
+    with (
+        psycopg.connect(url, autocommit=True) as other,
+        psycopg.connect(url, autocommit=True) as connection,
+    ):
+        connection.execute(f"LISTEN {kind}")
         for _notification in connection.notifies():
+            if kind == "durable":
+                other.execute(_CLAIM)
             print(time.monotonic_ns(), flush=True)
 
 

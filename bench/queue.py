@@ -137,6 +137,7 @@ def _ratios(rounds: dict[str, list[dict[str, Any]]], claim: dict[str, Any]) -> d
             middle("enqueue", "single_enqueue"), middle("enqueue", "single_insert")
         ),
         "latency_vs_notify": ratio(middle("latency", "p50", "pickup"), middle("latency", "p50", "notify")),
+        "latency_vs_durable": ratio(middle("latency", "p50", "pickup"), middle("latency", "p50", "durable")),
         "claim_1m_vs_10k": ratio(ready["pending_many"]["claim_ms"], ready["small"]["claim_ms"]),
         "claim_history_1m_vs_empty": ratio(long_history["exchange_ms"], ready["small"]["exchange_ms"]),
         "wal_bytes": {"rowlock": middle("async", "wal_bytes"), "pgqueuer": middle("pgqueuer", "wal_bytes")},

@@ -29,6 +29,7 @@ TARGETS = (
     Target("enqueue_calls_vs_copy", "bulk enqueue, calls of 5,000 ÷ COPY in pieces", "≥", 0.5),
     Target("enqueue_single_vs_insert", "enqueue of one ÷ bare INSERT", "", None),
     Target("latency_vs_notify", "idle pickup p50 ÷ bare NOTIFY p50", "≤", 3.0),
+    Target("latency_vs_durable", "idle pickup p50 ÷ bare INSERT + NOTIFY, then UPDATE", "", None),
     Target("claim_1m_vs_10k", "claim with many pending ÷ with 10,000", "≤", 1.3),
     Target("claim_history_1m_vs_empty", "settle and claim with a long history ÷ with none", "≤", 1.3),
 )
