@@ -20,7 +20,8 @@ _CHUNK = 5000
 
 class PostgresqlLedger(Ledger):
     dialect: ClassVar[str] = "postgresql"
-    single_statement_options: ClassVar[dict[str, Any]] = {"isolation_level": "AUTOCOMMIT"}
+    single_statement_options: ClassVar[dict[str, Any]] = {}  # its connections commit by themselves
+    transaction_options: ClassVar[dict[str, Any]] = {"isolation_level": "READ COMMITTED"}
 
     def is_schema_missing(self, error: BaseException) -> bool:
         # undefined table, schema, function

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 class SqliteLedger(Ledger):
     dialect: ClassVar[str] = "sqlite"
     single_statement_options: ClassVar[dict[str, Any]] = {"rowlock_single": True}
+    transaction_options: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, url: URL, settings: Settings) -> None:
         super().__init__(url, settings)
