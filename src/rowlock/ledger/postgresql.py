@@ -82,14 +82,8 @@ class PostgresqlLedger(Ledger):
             ids=ids, tokens=tokens, results=results,
             flows=flows, limits=limits, ranks=ranks, afters=afters, holder=holder,
         )  # fmt: skip
-        settled: set[int] = set()
-        claimed: list[Held] = []
-        for row in rows:
-            if row[1] is None:
-                settled.update(row[0] or ())
-            else:
-                claimed.append(Held._make(row[1:]))
-        return settled, claimed
+        settled = {id_ for row in rows if row[0] for id_ in row[0]}
+        return settled, [Held._make(row[1:]) for row in rows if row[1] is not None]
 
     def complete(self, on: LedgerConnection, *, id: int, token: int, result: str | None) -> bool:  # noqa: A002
         lease_ms = int(self.settings.lease_seconds * 1000)

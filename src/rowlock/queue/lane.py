@@ -27,6 +27,11 @@ _RESCAN_SECONDS = 0.05
 _FIRST = (-32768, 0)
 
 
+def place(row: Held) -> tuple[int, int]:
+    """Where a record stands in its flow: high priority first, then oldest."""
+    return -row.priority, row.id
+
+
 class Lane:
     def __init__(self, flow: Flow, executor: Executor, max_prefetch: int) -> None:
         self.flow = flow
@@ -68,14 +73,15 @@ class Lane:
             self._rate = max(self._rate, min(proven, 2 * self._most() / _AHEAD_SECONDS))
 
     def claimed(self, held: list[Held], wish: Wish, sent: float, now: float) -> None:
-        """Notes where the claim ended, so that the next one begins there."""
+        """Puts what was claimed in order, and notes where it ended, so that the next claim begins there."""
+        held.sort(key=place)
         if (wish.rank, wish.after) == _FIRST:
             self._next_rescan = now + max(_RESCAN_SECONDS, (now - sent) * _RESCAN_SHARE)
         if len(held) < wish.limit:
             self._position = _FIRST
             self._full_claim = 0
         elif held:
-            self._position = max((-row.priority, row.id) for row in held)
+            self._position = place(held[-1])
             self._full_claim, self._full_claim_at = len(held), now
 
     def finished(self, record: Record, now: float) -> bool:
