@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import platform
+from functools import reduce
 from importlib.metadata import version
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -111,41 +112,47 @@ def _contestants(
 
 
 def _ratios(rounds: dict[str, list[dict[str, Any]]], claim: dict[str, Any]) -> dict[str, Any]:
-    """Medians over the rounds, divided; None where a side is missing."""
+    """The median over the rounds of each round's ratio; None where a side is missing."""
 
-    def middle(name: str, figure: str = "rate", part: str | None = None) -> float | None:
-        taken = [one[part][figure] if part else one[figure] for one in rounds.get(name, [])]
-        return median(taken) if taken else None
+    def ratio(above: str, below: str) -> float | None:
+        pairs = zip(_taken(rounds, above), _taken(rounds, below), strict=False)
+        found = [one / other for one, other in pairs]
+        return median(found) if found else None
 
-    def ratio(above: float | None, below: float | None) -> float | None:
-        return above / below if above and below else None
+    def wal(side: str) -> float | None:
+        sizes = _taken(rounds, f"{side} wal_bytes")
+        return median(sizes) if sizes else None
 
-    ready, long_history = claim["analysed"], claim["analysed"]["history_many"]
-    single, double = middle("async"), middle("async_2")
+    analysed = claim["analysed"]
+    small, many, history = analysed["small"], analysed["pending_many"], analysed["history_many"]
     return {
-        "drain_vs_floor": ratio(single, middle("floor")),
-        "drain_sync_vs_floor": ratio(middle("sync"), middle("floor")),
-        "drain_vs_pgqueuer": ratio(single, middle("pgqueuer")),
-        "drain_sync_vs_pgqueuer": ratio(middle("sync"), middle("pgqueuer")),
-        "drain_vs_procrastinate": ratio(single, middle("procrastinate")),
-        "two_vs_one": ratio(double, single),
-        "two_vs_one_sync": ratio(middle("sync_2"), middle("sync")),
-        "drain_end_vs_start": ratio(middle("long", "end"), middle("long", "start")),
-        "enqueue_vs_copy": ratio(middle("enqueue", "one_call"), middle("enqueue", "copy")),
-        "enqueue_calls_vs_copy": ratio(middle("enqueue", "calls_5000"), middle("enqueue", "copy_5000")),
-        "enqueue_single_vs_insert": ratio(
-            middle("enqueue", "single_enqueue"), middle("enqueue", "single_insert")
-        ),
-        "latency_vs_notify": ratio(middle("latency", "p50", "pickup"), middle("latency", "p50", "notify")),
-        "latency_vs_durable": ratio(middle("latency", "p50", "pickup"), middle("latency", "p50", "durable")),
-        "claim_1m_vs_10k": ratio(ready["pending_many"]["claim_ms"], ready["small"]["claim_ms"]),
-        "claim_history_1m_vs_empty": ratio(long_history["exchange_ms"], ready["small"]["exchange_ms"]),
-        "wal_bytes": {"rowlock": middle("async", "wal_bytes"), "pgqueuer": middle("pgqueuer", "wal_bytes")},
+        "drain_vs_floor": ratio("async rate", "floor rate"),
+        "drain_sync_vs_floor": ratio("sync rate", "floor rate"),
+        "drain_vs_pgqueuer": ratio("async rate", "pgqueuer rate"),
+        "drain_sync_vs_pgqueuer": ratio("sync rate", "pgqueuer rate"),
+        "drain_vs_procrastinate": ratio("async rate", "procrastinate rate"),
+        "two_vs_one": ratio("async_2 rate", "async rate"),
+        "two_vs_one_sync": ratio("sync_2 rate", "sync rate"),
+        "drain_end_vs_start": ratio("long end", "long start"),
+        "enqueue_vs_copy": ratio("enqueue one_call", "enqueue copy"),
+        "enqueue_calls_vs_copy": ratio("enqueue calls_5000", "enqueue copy_5000"),
+        "enqueue_single_vs_insert": ratio("enqueue single_enqueue", "enqueue single_insert"),
+        "latency_vs_notify": ratio("latency pickup p50", "latency notify p50"),
+        "latency_vs_durable": ratio("latency pickup p50", "latency durable p50"),
+        "claim_1m_vs_10k": many["claim_ms"] / small["claim_ms"],
+        "claim_history_1m_vs_empty": history["exchange_ms"] / small["exchange_ms"],
+        "wal_bytes": {"rowlock": wal("async"), "pgqueuer": wal("pgqueuer")},
     }
 
 
+def _taken(rounds: dict[str, list[dict[str, Any]]], path: str) -> list[float]:
+    """One figure of every round; its path is the contestant's name, then keys."""
+    side, *keys = path.split()
+    return [reduce(lambda found, key: found[key], keys, one) for one in rounds.get(side, [])]
+
+
 def _brief(figures: dict[str, Any]) -> str:
-    return json.dumps(figures, default=str) if not figures else " ".join(_words(figures))
+    return " ".join(_words(figures))
 
 
 def _words(figures: dict[str, Any], prefix: str = "") -> list[str]:
