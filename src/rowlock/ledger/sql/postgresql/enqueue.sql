@@ -16,10 +16,10 @@ WITH incoming AS MATERIALIZED (
         (id, flow_name, record_key, payload, priority, status, ready, created_at, run_at)
     SELECT i.id, %(flow)s, i.record_key, i.payload::json, %(priority)s, 'pending',
            due.run_at <= due.now, due.now, due.run_at
-    FROM incoming i
-    JOIN fresh ON fresh.record_id = i.id,
+    FROM incoming i,
          (SELECT now, coalesce(%(run_at)s::timestamptz, now) AS run_at
           FROM (SELECT rowlock.ledger_time() AS now) AS t) AS due
+    WHERE i.id IN (SELECT record_id FROM fresh)
     ORDER BY i.id
     RETURNING id
 )
