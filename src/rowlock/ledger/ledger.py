@@ -50,12 +50,14 @@ class Ledger(ABC):
 
     dialect: ClassVar[str]
     single_statement_options: ClassVar[dict[str, Any]]
+    transaction_options: ClassVar[dict[str, Any]]
 
     def __init__(self, url: URL, settings: Settings) -> None:
         self.url = url
         self.settings = settings
-        self.engine = open_engine(self.dialect, url, settings)
-        self._single = self.engine.execution_options(**self.single_statement_options)
+        opened = open_engine(self.dialect, url, settings)
+        self.engine = opened.execution_options(**self.transaction_options)
+        self._single = opened.execution_options(**self.single_statement_options)
         self.statements = load_statements(self.dialect, settings.ledger_schema)
         self.channel = f"rowlock_{settings.ledger_schema}"
         self.schema = Schema(self)

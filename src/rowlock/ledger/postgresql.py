@@ -20,7 +20,8 @@ _CHUNK = 5000
 
 class PostgresqlLedger(Ledger):
     dialect: ClassVar[str] = "postgresql"
-    single_statement_options: ClassVar[dict[str, Any]] = {"isolation_level": "AUTOCOMMIT"}
+    single_statement_options: ClassVar[dict[str, Any]] = {}  # its connections commit by themselves
+    transaction_options: ClassVar[dict[str, Any]] = {"isolation_level": "READ COMMITTED"}
 
     def is_schema_missing(self, error: BaseException) -> bool:
         # undefined table, schema, function
@@ -81,14 +82,8 @@ class PostgresqlLedger(Ledger):
             ids=ids, tokens=tokens, results=results,
             flows=flows, limits=limits, ranks=ranks, afters=afters, holder=holder,
         )  # fmt: skip
-        settled: set[int] = set()
-        claimed: list[Held] = []
-        for row in rows:
-            if row[1] is None:
-                settled.update(row[0] or ())
-            else:
-                claimed.append(Held._make(row[1:]))
-        return settled, claimed
+        settled = {id_ for row in rows if row[0] for id_ in row[0]}
+        return settled, [Held._make(row[1:]) for row in rows if row[1] is not None]
 
     def complete(self, on: LedgerConnection, *, id: int, token: int, result: str | None) -> bool:  # noqa: A002
         lease_ms = int(self.settings.lease_seconds * 1000)

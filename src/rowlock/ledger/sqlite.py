@@ -29,6 +29,7 @@ _SHORTEST_WAIT, _LONGEST_WAIT = 0.0005, 0.005
 class SqliteLedger(Ledger):
     dialect: ClassVar[str] = "sqlite"
     single_statement_options: ClassVar[dict[str, Any]] = {"rowlock_single": True}
+    transaction_options: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, url: URL, settings: Settings) -> None:
         super().__init__(url, settings)

@@ -27,6 +27,11 @@ _RESCAN_SECONDS = 0.05
 _FIRST = (-32768, 0)
 
 
+def place(row: Held) -> tuple[int, int]:
+    """Where a record stands in its flow: high priority first, then oldest."""
+    return -row.priority, row.id
+
+
 class Lane:
     def __init__(self, flow: Flow, executor: Executor, max_prefetch: int) -> None:
         self.flow = flow
@@ -38,15 +43,21 @@ class Lane:
         self._rate = 0.0
         self._counted_at = clock.monotonic()
         self._counted = 0
+        self._full_claim = 0
+        self._full_claim_at = 0.0
         self._position = _FIRST
         self._next_rescan = 0.0
 
     def room(self) -> int:
         """How many more records this lane can use now."""
-        ahead = min(self._max_prefetch, int(self._rate * _AHEAD_SECONDS))
-        return max(0, self._slots + ahead - len(self.in_hand))
+        return max(0, self._most() - len(self.in_hand))
+
+    def _most(self) -> int:
+        return self._slots + min(self._max_prefetch, int(self._rate * _AHEAD_SECONDS))
 
     def wish(self, now: float) -> Wish | None:
+        if not self.in_hand:
+            self._learn(now)
         room = self.room()
         if room == 0:
             return None
@@ -54,14 +65,24 @@ class Lane:
             self._position = _FIRST
         return Wish(self.flow.name, room, *self._position)
 
+    def _learn(self, now: float) -> None:
+        """The handlers waited for the ledger: they are at least as fast as they finished the last claim."""
+        if self._full_claim and now > self._full_claim_at:
+            proven = self._full_claim / (now - self._full_claim_at)
+            # One lucky claim is no promise, so the lane grows by doubling.
+            self._rate = max(self._rate, min(proven, 2 * self._most() / _AHEAD_SECONDS))
+
     def claimed(self, held: list[Held], wish: Wish, sent: float, now: float) -> None:
-        """Notes where the claim ended, so that the next one begins there."""
+        """Puts what was claimed in order, and notes where it ended, so that the next claim begins there."""
+        held.sort(key=place)
         if (wish.rank, wish.after) == _FIRST:
             self._next_rescan = now + max(_RESCAN_SECONDS, (now - sent) * _RESCAN_SHARE)
         if len(held) < wish.limit:
             self._position = _FIRST
+            self._full_claim = 0
         elif held:
-            self._position = max((-row.priority, row.id) for row in held)
+            self._position = place(held[-1])
+            self._full_claim, self._full_claim_at = len(held), now
 
     def finished(self, record: Record, now: float) -> bool:
         """The record has left this lane; False if it had left before."""

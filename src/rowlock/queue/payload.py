@@ -17,6 +17,8 @@ _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 def encode(value: Any, limit: int, what: str) -> str:
     """The value as JSON text, at most `limit` bytes long."""
+    if value is None:  # what most handlers return
+        return "null"
     try:
         text = _encode(value)
     except (TypeError, ValueError, RecursionError) as error:

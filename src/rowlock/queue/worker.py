@@ -19,7 +19,7 @@ from rowlock.leases.instance import Instance
 from rowlock.ledger.ledger import Ledger
 from rowlock.queue.async_executor import AsyncExecutor
 from rowlock.queue.executor import Executor, ThreadExecutor
-from rowlock.queue.lane import Lane
+from rowlock.queue.lane import Lane, place
 from rowlock.queue.maintenance import Maintenance
 from rowlock.queue.process_executor import ProcessExecutor
 from rowlock.queue.record import Holder, Record
@@ -297,10 +297,9 @@ class Worker:
             settle=lambda outcome: self._inbox.put([outcome]),
             timeout=lane.flow.timeout,
         )
-        held.sort(key=lambda row: (-row.priority, row.id))
         records = [Record(row, holder) for row in held]
-        lane.in_hand.update((record.id, record) for record in records)
-        lane.suspects.extend(record for record in records if record.deaths)
+        lane.in_hand.update({record.id: record for record in records})
+        lane.suspects.extend([record for record in records if record.deaths])
         lane.dispatch([record for record in records if not record.deaths])
 
     def _start_suspects(self) -> None:
@@ -380,7 +379,7 @@ class Worker:
                 unknown.setdefault(held.flow, []).append(held)
         for flow, rows in unknown.items():
             logger.warning("flow %s: adopted %d records whose claim's reply was lost", flow, len(rows))
-            self._hand_out(self._lanes[flow], rows, holder)
+            self._hand_out(self._lanes[flow], sorted(rows, key=place), holder)
 
     def _close(self) -> None:
         self._watchdog.stop()
