@@ -31,4 +31,5 @@ def poison(record):
 
 @app.flow("patient", concurrency=2)
 def patient(record):
+    record.heartbeat(progress=0.1)  # it has started, for all to see
     time.sleep(record.payload)

@@ -55,6 +55,9 @@ class Fleet:
     def running(self, flow):
         return next(row.processing for row in self.app.ledger.run("flows") if row.flow_name == flow)
 
+    def started(self):
+        return sql(self.app.ledger, "SELECT count(*) FROM {s}processing_queue WHERE progress > 0")[0][0]
+
     def live(self):
         return sql(self.app.ledger, "SELECT count(*) FROM {s}processing_queue")[0][0]
 
@@ -151,7 +154,7 @@ def test_a_poisonous_record_is_found_and_its_neighbours_live(fleet):
 def test_sigterm_finishes_what_runs_and_hands_back_the_rest(fleet):
     ids = fleet.app.enqueue("patient", [0.5] * 6).ids
     worker = fleet.start("patient")
-    eventually(lambda: fleet.running("patient") >= 2, "a claim")
+    eventually(lambda: fleet.started() == 2, "two handlers at work")
     worker.terminate()
     assert worker.wait(20) == 0
     statuses = [fleet.status(record_id) for record_id in ids]
@@ -164,7 +167,7 @@ def test_sigterm_finishes_what_runs_and_hands_back_the_rest(fleet):
 def test_a_second_signal_leaves_now_and_hands_back(fleet):
     ids = fleet.app.enqueue("patient", [3600, 3600]).ids
     worker = fleet.start("patient")
-    eventually(lambda: fleet.running("patient") == 2, "a claim")
+    eventually(lambda: fleet.started() == 2, "two handlers at work")
     worker.terminate()
     eventually(lambda: worker.poll() is None, "the first signal")
     worker.send_signal(signal.SIGINT)

@@ -85,6 +85,7 @@ class Instance:
         self._on_drain = on_drain
         self._forfeited = threading.Event()
         self._wake = threading.Event()
+        self._beating = threading.Lock()
         self._stopping = threading.Event()
         self._ledger = Ledger.open(settings.model_copy(update={"pool_size": 1}))
         self._thread = threading.Thread(target=self._beat_for_ever, name="rowlock-heartbeat", daemon=True)
@@ -130,6 +131,10 @@ class Instance:
 
     def beat(self) -> None:
         """One heartbeat, now. Raises LedgerError when the ledger cannot be reached."""
+        with self._beating:
+            self._beat()
+
+    def _beat(self) -> None:
         if self._forfeited.is_set():
             self._replace()
             return
