@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from rowlock.ledger.ledger import Ledger
 from rowlock.ledger.rows import Wish
 from rowlock.ledger.statements import load_statements
 from tests.support.ledgers import FROM_START, add_flow, beat, claim, find, put, register, sql
@@ -132,28 +134,61 @@ def test_a_dead_instance_cannot_beat_again(ledger, ledger_clock):
     assert not beat(ledger, me)
 
 
-def test_the_lock_clause_is_there():
+@pytest.mark.parametrize("name", ["exchange", "claim"])
+def test_the_lock_clause_is_there(name):
     """SQLAlchemy drops it silently for some dialects, so the SQL is ours, and this holds it."""
-    claim_sql = load_statements("postgresql", "rowlock")["exchange"]
+    claim_sql = load_statements("postgresql", "rowlock")[name]
     assert "FOR UPDATE SKIP LOCKED" in claim_sql
     assert "AS MATERIALIZED" in claim_sql
     assert "= ANY(ARRAY(SELECT id FROM wanted))" in claim_sql
 
 
-def test_the_claim_reads_the_index_on_a_table_nobody_analysed(ledger):
-    if ledger.dialect != "postgresql":
-        pytest.skip("a plan of PostgreSQL's")
-    sql(ledger, "ALTER TABLE {s}processing_queue SET (autovacuum_enabled = off)")
-    put(ledger, *(f"k{n}" for n in range(50_000)))
-    me = register(ledger)
-    params = {
-        "ids": [1], "tokens": [1], "results": ["null"], "flows": ["f"], "limits": [100],
-        "ranks": [-32768], "afters": [0], "holder": me,
-    }  # fmt: skip
-    with ledger.engine.begin() as connection:
-        plan = "\n".join(
-            row[0] for row in connection.exec_driver_sql("EXPLAIN " + ledger.statements["exchange"], params)
-        )
-        connection.rollback()
+def test_both_statements_claim_in_the_same_words():
+    """claim.sql is the second half of exchange.sql, for workers that have nothing to settle."""
+    statements = load_statements("postgresql", "rowlock")
+    part = statements["claim"][
+        statements["claim"].index("wanted AS") : statements["claim"].rindex("SELECT id, token")
+    ]
+    assert part in statements["exchange"]
+
+
+CLAIM = {"flows": ["f"], "limits": [100], "ranks": [-32768], "afters": [0], "holder": 1}
+SETTLE = {"ids": [1], "tokens": [1], "results": ["null"]}
+
+
+@pytest.mark.parametrize("name", ["exchange", "claim"])
+def test_the_claim_reads_the_index_even_if_its_plan_was_made_for_an_empty_table(settings_for, name):
+    """The pump's plan is made once. It must be right at 0 rows, at 50,000 that nobody analysed, and in between."""
+    with Ledger.open(settings_for(), control=True) as control:
+        if control.dialect != "postgresql":
+            pytest.skip("a plan of PostgreSQL's")
+        control.schema.migrate()
+        sql(control, "ALTER TABLE {s}processing_queue SET (autovacuum_enabled = off)")
+        add_flow(control)
+        params = (SETTLE if name == "exchange" else {}) | CLAIM
+        with control.engine.connect() as connection:
+            driver = connection.connection.driver_connection
+            driver.execute(f"PREPARE pump AS {numbered(control.statements[name], list(params))}")
+            values = ", ".join(literal(value) for value in params.values())
+            driver.execute(f"EXECUTE pump({values})")
+            driver.commit()
+            put(control, *(f"k{n}" for n in range(50_000)))
+            plan = "\n".join(row[0] for row in driver.execute(f"EXPLAIN (VERBOSE) EXECUTE pump({values})"))
+            driver.rollback()
+    assert "$4" in plan, "a plan made once, for any values"
     assert "processing_queue_ready" in plan
     assert "Seq Scan on processing_queue" not in plan
+    assert "Sort" not in plan
+
+
+def numbered(statement, names):
+    """%(name)s → $n, as PREPARE wants it."""
+    for number, name in enumerate(names, 1):
+        statement = re.sub(rf"%\({name}\)[sb]", f"${number}", statement)
+    return statement
+
+
+def literal(value):
+    if isinstance(value, list):
+        return f"ARRAY[{', '.join(literal(one) for one in value)}]"
+    return f"'{value}'" if isinstance(value, str) else str(value)

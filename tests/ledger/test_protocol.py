@@ -50,6 +50,7 @@ class Protocol(RuleBasedStateMachine):
         for table in TABLES:
             sql(self.ledger, f"DELETE FROM {{s}}{table}")
         add_flow(self.ledger)
+        self.ledger.set_flow_state("f", "active", None)
         self.batch = 0
         self.accepted: set[int] = set()
         self.workers = [register(self.ledger, LEASE) for _ in range(3)]

@@ -87,7 +87,7 @@ class Instance:
         self._wake = threading.Event()
         self._beating = threading.Lock()
         self._stopping = threading.Event()
-        self._ledger = Ledger.open(settings.model_copy(update={"pool_size": 1}))
+        self._ledger = Ledger.open(settings.model_copy(update={"pool_size": 1}), control=True)
         self._thread = threading.Thread(target=self._beat_for_ever, name="rowlock-heartbeat", daemon=True)
 
     # -- what others ask ---------------------------------------------------------------------------

@@ -52,10 +52,10 @@ class Ledger(ABC):
     single_statement_options: ClassVar[dict[str, Any]]
     transaction_options: ClassVar[dict[str, Any]]
 
-    def __init__(self, url: URL, settings: Settings) -> None:
+    def __init__(self, url: URL, settings: Settings, *, control: bool = False) -> None:
         self.url = url
         self.settings = settings
-        opened = open_engine(self.dialect, url, settings)
+        opened = open_engine(self.dialect, url, settings, control=control)
         self.engine = opened.execution_options(**self.transaction_options)
         self._single = opened.execution_options(**self.single_statement_options)
         self.statements = load_statements(self.dialect, settings.ledger_schema)
@@ -63,14 +63,17 @@ class Ledger(ABC):
         self.schema = Schema(self)
 
     @staticmethod
-    def open(settings: Settings) -> Ledger:
-        """The ledger that the settings name, in its dialect; nothing is connected yet."""
+    def open(settings: Settings, *, control: bool = False) -> Ledger:
+        """The ledger that the settings name, in its dialect; nothing is connected yet.
+
+        `control` is for the parts of Rowlock that run its own statements only: never lend such a connection.
+        """
         from rowlock.ledger.postgresql import PostgresqlLedger  # noqa: PLC0415 - they import this module
         from rowlock.ledger.sqlite import SqliteLedger  # noqa: PLC0415
 
         dialect, url = parse_url(settings.ledger_url)
         kinds: dict[str, type[Ledger]] = {"postgresql": PostgresqlLedger, "sqlite": SqliteLedger}
-        return kinds[dialect](url, settings)
+        return kinds[dialect](url, settings, control=control)
 
     def __str__(self) -> str:
         return masked(self.url)

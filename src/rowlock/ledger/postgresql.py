@@ -75,13 +75,12 @@ class PostgresqlLedger(Ledger):
     def exchange(
         self, holder: int, completions: Sequence[Completion], wishes: Sequence[Wish]
     ) -> tuple[set[int], list[Held]]:
-        ids, tokens, results = _columns(completions, 3)
         flows, limits, ranks, afters = _columns(wishes, 4)
-        rows = self.run(
-            "exchange",
-            ids=ids, tokens=tokens, results=results,
-            flows=flows, limits=limits, ranks=ranks, afters=afters, holder=holder,
-        )  # fmt: skip
+        claim = {"flows": flows, "limits": limits, "ranks": ranks, "afters": afters, "holder": holder}
+        if not completions:
+            return set(), [Held._make(row) for row in self.run("claim", **claim)]
+        ids, tokens, results = _columns(completions, 3)
+        rows = self.run("exchange", ids=ids, tokens=tokens, results=results, **claim)
         settled = {id_ for row in rows if row[0] for id_ in row[0]}
         return settled, [Held._make(row[1:]) for row in rows if row[1] is not None]
 

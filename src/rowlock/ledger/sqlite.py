@@ -31,8 +31,8 @@ class SqliteLedger(Ledger):
     single_statement_options: ClassVar[dict[str, Any]] = {"rowlock_single": True}
     transaction_options: ClassVar[dict[str, Any]] = {}
 
-    def __init__(self, url: URL, settings: Settings) -> None:
-        super().__init__(url, settings)
+    def __init__(self, url: URL, settings: Settings, *, control: bool = False) -> None:
+        super().__init__(url, settings, control=control)
         event.listen(self.engine, "begin", _begin_immediate)
 
     def is_schema_missing(self, error: BaseException) -> bool:

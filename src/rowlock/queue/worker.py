@@ -67,7 +67,7 @@ class Worker:
         self.settings = ledger.settings
         self._ledger = ledger
         # The pump and maintenance have connections of their own: handlers may use up the ledger's pool.
-        self._control = Ledger.open(self.settings.model_copy(update={"pool_size": 3}))
+        self._control = Ledger.open(self.settings.model_copy(update={"pool_size": 3}), control=True)
         self._until_empty = until_empty
         self._inbox: SimpleQueue[list[Outcome]] = SimpleQueue()
         self._stopping = threading.Event()
