@@ -9,7 +9,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rowlock import Backoff, ConfigurationError, LeaseLost, Record, Reject, RetryLater, UnknownFlow
+from rowlock import (
+    Backoff,
+    ConfigurationError,
+    LeaseLost,
+    LedgerUnavailable,
+    Record,
+    Reject,
+    RetryLater,
+    UnknownFlow,
+)
 from tests.support.ledgers import find, sql
 from tests.support.waiting import eventually
 
@@ -352,6 +361,28 @@ def test_a_timeout_refuses_a_threads_late_result(app):
     assert find(app.ledger, ids[0]).status == "dead"
 
 
+def test_a_late_thread_does_not_disturb_the_next_attempt_in_the_same_worker(app):
+    """The same record is here again under a newer token when the old thread ends."""
+    first_may_end, second_runs = threading.Event(), threading.Event()
+    late = threading.Event()
+
+    @app.flow("slow", timeout=0.3, max_attempts=5, backoff=Backoff(0, 0), concurrency=2)
+    def slow(record):
+        if record.attempt == 1:
+            first_may_end.wait(20)
+            late.set()
+            return
+        second_runs.set()
+        first_may_end.set()
+        assert late.wait(20)
+        time.sleep(0.1)  # the late outcome is with the pump by now
+
+    [record_id] = app.enqueue("slow", [1]).ids
+    assert drain(app).completed == 1
+    row = find(app.ledger, record_id)
+    assert (row.status, row.attempt) == ("completed", 2)
+
+
 # -- life ------------------------------------------------------------------------------------------------------------
 
 
@@ -559,3 +590,27 @@ def test_one_whose_next_death_would_be_its_last_runs_alone(app):
     sql(app.ledger, "UPDATE {s}processing_queue SET deaths = 1 WHERE id <= 6")
     assert drain(app).completed == 12
     assert max(count for deaths, count in most if deaths == 2) == 1
+
+
+def test_suspects_wait_out_an_outage(app, monkeypatch):
+    """An announcement that did not get through is made again."""
+
+    @app.flow("suspects", concurrency=2)
+    def suspects(record):
+        return None
+
+    app.enqueue("suspects", range(6))
+    sql(app.ledger, "UPDATE {s}processing_queue SET deaths = 2")
+    worker = app.worker(until_empty=True)
+    real, calls = worker._control.start, []
+
+    def start(tokens):
+        calls.append(tokens)
+        if len(calls) in (1, 3):
+            raise LedgerUnavailable("cut off")
+        return real(tokens)
+
+    monkeypatch.setattr(worker._control, "start", start)
+    worker.start()
+    assert worker.join(30)
+    assert worker.instance.counters.completed == 6

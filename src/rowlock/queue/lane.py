@@ -85,8 +85,8 @@ class Lane:
             self._full_claim, self._full_claim_at = len(held), now
 
     def finished(self, record: Record, now: float) -> bool:
-        """The record has left this lane; False if it had left before."""
-        if self.in_hand.pop(record.id, None) is None:
+        """The record has left this lane; False if this holding of it had left before."""
+        if not self.drop(record):
             return False
         self._counted += 1
         elapsed = now - self._counted_at
@@ -94,6 +94,16 @@ class Lane:
             rate = self._counted / elapsed
             self._rate = rate if self._rate == 0 else 0.5 * self._rate + 0.5 * rate
             self._counted, self._counted_at = 0, now
+        return True
+
+    def holds(self, record: Record) -> bool:
+        """By identity: the same record may be here again under a newer token."""
+        return self.in_hand.get(record.id) is record
+
+    def drop(self, record: Record) -> bool:
+        if not self.holds(record):
+            return False
+        del self.in_hand[record.id]
         return True
 
     def dispatch(self, records: list[Record]) -> None:

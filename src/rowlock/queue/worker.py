@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Self
 
 from rowlock import clock
-from rowlock.errors import ConfigurationError, LedgerFull, LedgerUnavailable
+from rowlock.errors import ConfigurationError, LedgerError, LedgerFull, LedgerUnavailable
 from rowlock.leases.instance import Instance
 from rowlock.ledger.ledger import Ledger
 from rowlock.queue.async_executor import AsyncExecutor
@@ -73,7 +73,7 @@ class Worker:
         self._stopping = threading.Event()
         self._leave_now = threading.Event()
         self._lost = threading.Event()
-        self._suspects: dict[int, Lane] = {}  # those that run now
+        self._suspects: set[Record] = set()  # those that run now
         self._alone = False
         self._audit_at = 0.0
         self._outage_pause = 0.0
@@ -212,7 +212,7 @@ class Worker:
 
     def _hand_back(self, records: Iterable[Record]) -> None:
         for record in records:
-            if self._lanes[record.flow].in_hand.pop(record.id, None):
+            if self._lanes[record.flow].drop(record):
                 self._settler.release(record.id, record.token)
 
     def _patience(self) -> float:
@@ -235,7 +235,8 @@ class Worker:
 
     def _accept(self, outcome: Outcome, now: float) -> None:
         record = outcome.record
-        if self._suspects.pop(record.id, None):
+        if record in self._suspects:
+            self._suspects.discard(record)
             self._alone = False
         if self._lanes[record.flow].finished(record, now):
             self._settler.take(outcome)
@@ -311,29 +312,35 @@ class Worker:
             return
         for lane in self._lanes.values():
             chosen = self._choose_suspects(lane)
-            if chosen:
+            if not chosen:
+                continue
+            try:
                 started = self._control.start([(record.id, record.token) for record in chosen])
-                self._suspects.update((record.id, lane) for record in chosen if record.id in started)
-                for record in chosen:
-                    if record.id in started:
-                        lane.executor.submit([[record]])
-                    else:
-                        del lane.in_hand[record.id]
+            except LedgerError:
+                lane.suspects.extendleft(reversed(chosen))
+                self._alone = False
+                raise
+            for record in chosen:
+                if record.id in started:
+                    self._suspects.add(record)
+                    lane.executor.submit([[record]])
+                else:
+                    lane.drop(record)
+                    self._alone = False
 
     def _choose_suspects(self, lane: Lane) -> list[Record]:
         chosen: list[Record] = []
-        running = sum(1 for other in self._suspects.values() if other is lane)
+        running = sum(1 for record in self._suspects if record.flow == lane.flow.name)
         while lane.suspects and not self._alone and running + len(chosen) < lane.executor.slots:
             record = lane.suspects[0]
+            if not lane.holds(record):
+                lane.suspects.popleft()
+                continue
             if record.deaths + 1 >= lane.flow.max_deaths:
                 if chosen or self._suspects:
                     break
                 self._alone = True
-            lane.suspects.popleft()
-            if record.id in lane.in_hand:
-                chosen.append(record)
-            else:
-                self._alone = False
+            chosen.append(lane.suspects.popleft())
         return chosen
 
     def _is_empty(self) -> bool:
