@@ -15,13 +15,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from typer.main import get_command
+
 import rowlock
 from rowlock import errors
 from rowlock.cli.main import PANELS
 from rowlock.cli.main import app as command_line
 from rowlock.ledger.statements import load_migrations, load_statements
 from rowlock.settings import Settings
-from typer.main import get_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,8 +57,10 @@ def cli_page() -> str:
     root: Any = get_command(command_line)
     parts = [
         root.help,
-        "Every command takes `--help`. Exit codes: 0 for success, 1 for an error (a sentence on stderr), 2 for a "
-        "command line that cannot be understood.",
+        (
+            "Every command takes `--help`. Exit codes: 0 for success, 1 for an error (a sentence on stderr), 2 for a "
+            "command line that cannot be understood."
+        ),
         "\n".join(f"- **{panel}**: {_links(panel, root)}" for panel in PANELS),
     ]
     for command in root.commands.values():
@@ -142,8 +145,10 @@ def _limits(field: Any) -> str:
 
 def api_page() -> str:
     parts = [
-        "These are the public names: `from rowlock import …`. Whatever is not here may change without notice. "
-        "The errors are drawn as a tree in [errors](errors.md); every setting is in [settings](settings.md)."
+        (
+            "These are the public names: `from rowlock import …`. Whatever is not here may change without notice. "
+            "The errors are drawn as a tree in [errors](errors.md); every setting is in [settings](settings.md)."
+        )
     ]
     for name in sorted(rowlock.__all__):
         parts += _public(name)
@@ -205,7 +210,9 @@ def _doc(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     before, found, after = text.partition("\nArgs:\n")
     if not found:
         return text
-    items = [" ".join(item.split()) for item in re.split(r"\n    (?=\w)", "\n" + after.rstrip()) if item.strip()]
+    items = [
+        " ".join(item.split()) for item in re.split(r"\n    (?=\w)", "\n" + after.rstrip()) if item.strip()
+    ]
     return before.rstrip() + "\n\n" + "\n".join(re.sub(r"^(\w+): ", r"- `\1`: ", item) for item in items)
 
 
@@ -230,19 +237,25 @@ def errors_page() -> str:
 
 def ledger_page() -> str:
     parts = [
-        "The ledger's tables as the PostgreSQL migrations make them. The schema is `rowlock` unless "
-        "`ROWLOCK_LEDGER_SCHEMA` says otherwise. SQLite has the same tables and columns without a schema; there, "
-        "times are seconds since 1970 and JSON is text. `rowlock migrate --sql` prints the script. The tables are not "
-        "an interface: read them if you must, and never write to them."
+        (
+            "The ledger's tables as the PostgreSQL migrations make them. The schema is `rowlock` unless "
+            "`ROWLOCK_LEDGER_SCHEMA` says otherwise. SQLite has the same tables and columns without a schema; there, "
+            "times are seconds since 1970 and JSON is text. `rowlock migrate --sql` prints the script. The tables are not "
+            "an interface: read them if you must, and never write to them."
+        )
     ]
     for number, (name, sql) in load_migrations("postgresql", "rowlock").items():
         parts.append(f"## Tables of migration {number:04d}_{name}")
         parts += _tables(sql)
     parts.append("## Statements")
-    parts.append("One statement a file, in `src/rowlock/ledger/sql/<dialect>/`. These are the PostgreSQL ones.")
+    parts.append(
+        "One statement a file, in `src/rowlock/ledger/sql/<dialect>/`. These are the PostgreSQL ones."
+    )
     statements = load_statements("postgresql", "rowlock")
     parts.append(
-        table(["statement", "why"], [[f"`{name}`", _comment(statements[name])] for name in sorted(statements)])
+        table(
+            ["statement", "why"], [[f"`{name}`", _comment(statements[name])] for name in sorted(statements)]
+        )
     )
     return page("The ledger's tables", *parts)
 

@@ -51,7 +51,9 @@ class Block:
         # The last line of a block is never the block's last word: Ctrl-D is spelled out.
         here = f"<<'END_OF_BLOCK'\n{self.text}END_OF_BLOCK"
         if self.file:
-            return f"mkdir -p {shlex.quote(str(Path(self.file).parent))}\ncat > {shlex.quote(self.file)} {here}"
+            return (
+                f"mkdir -p {shlex.quote(str(Path(self.file).parent))}\ncat > {shlex.quote(self.file)} {here}"
+            )
         match self.language:
             case "bash":
                 return self.text
@@ -87,10 +89,14 @@ def run(page: Path, folder: Path, environment: dict[str, str]) -> None:
     output, code = _shell(script, folder, environment)
     parts = re.split(rf"^{_STEP} (\d+)\n", output, flags=re.MULTILINE)
     told = {int(number): text for number, text in zip(parts[1::2], parts[2::2], strict=True)}
-    assert code == 0, f"{page.name}: exit code {code} in:\n{steps[max(told)].text}\n--- it said:\n{told[max(told)]}"
+    assert code == 0, (
+        f"{page.name}: exit code {code} in:\n{steps[max(told)].text}\n--- it said:\n{told[max(told)]}"
+    )
     for number, block in enumerate(steps):
         for wanted in block.expect:
-            assert wanted in told[number], f"{page.name}: {wanted!r} is not in what this says:\n{block.text}\n--- it said:\n{told[number]}"
+            assert wanted in told[number], (
+                f"{page.name}: {wanted!r} is not in what this says:\n{block.text}\n--- it said:\n{told[number]}"
+            )
 
 
 def _shell(script: str, folder: Path, environment: dict[str, str]) -> tuple[str, int]:

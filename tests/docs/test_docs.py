@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 import subprocess
 import sys
+from string import Template
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 import psycopg
 import pytest
 from typer.main import get_command
+from typer.testing import CliRunner
 
 import rowlock
 from rowlock.cli.main import app as command_line
@@ -24,7 +27,12 @@ PAGES = sorted(path for folder in ("docs", "examples") for path in (ROOT / folde
 )
 # Decisions are dated letters to the future, not instructions; the reference is made from the code.
 OURS = [page for page in PAGES if not {"decisions", "reference"} & set(page.parts)]
-RUNNABLE = [page for page in OURS if page.is_relative_to(DOCS) and any(block.runs for block in blocks_of(page))]
+RUNBOOKS = sorted((DOCS / "runbooks").glob("*.md"))
+RUNNABLE = [
+    page
+    for page in OURS
+    if page.is_relative_to(DOCS) and page not in RUNBOOKS and any(block.runs for block in blocks_of(page))
+]
 # Not settings of a program: what names the file of settings.
 OTHER_VARIABLES = {"ROWLOCK_CONFIG"}
 LINK = re.compile(r"(?<!\!)\[[^\]]*\]\(([^)\s]+)\)")
@@ -55,6 +63,35 @@ def test_the_code_of_a_page_runs(page, tmp_path, request):
     if wants_postgresql(page):
         environment = postgres_environment(request.getfixturevalue("postgres"), page)
     run(page, tmp_path, environment)
+
+
+@pytest.fixture
+def troubled(tmp_path, monkeypatch):
+    """A ledger with a dead letter and a record that waits, and the names that runbooks use for what is in it."""
+    monkeypatch.setenv("ROWLOCK_LEDGER_URL", f"sqlite:///{tmp_path}/ledger.db")
+    with rowlock.Rowlock() as app:
+        app.flow("score", max_attempts=1)(lambda record: None)
+        app.enqueue("score", [{"id": "dead"}, {"id": "waits"}], key=lambda payload: payload["id"])
+        with app.processor() as processor:
+            [record] = processor.claim_records_batch("score", 1)
+            processor.mark_record_failed(record, ValueError("no answers"))
+        [group] = app.dead_letters.groups()
+    return {"FLOW": "score", "KEY": "waits", "RECORD": str(record.id), "FINGERPRINT": group["fingerprint"]}
+
+
+@pytest.mark.parametrize("page", RUNBOOKS, ids=name)
+def test_the_commands_of_a_runbook_work(page, troubled):
+    lines = [
+        line for block in blocks_of(page) if block.language == "bash" for line in block.text.splitlines()
+    ]
+    assert lines
+    for line in lines:
+        words = shlex.split(Template(line).substitute(troubled))
+        assert words[0] == "rowlock"
+        if "--watch" in words:  # it would not end by itself
+            continue
+        result = CliRunner().invoke(command_line, words[1:], prog_name="rowlock")
+        assert result.exit_code == 0, f"{line}\n{result.output}"
 
 
 @pytest.mark.parametrize("page", OURS, ids=name)
@@ -134,7 +171,9 @@ def test_tests_that_are_named_exist(page):
 def test_no_page_names_a_machine_or_a_registry(page):
     text = page.read_text(encoding="utf-8")
     assert not re.search(r"/(?:home|root|work|tmp|Users|opt)/", text)
-    assert not re.search(r"(?i)--index-url|--extra-index|find-links|/simple\b|\bpypi\.org|files\.pythonhosted", text)
+    assert not re.search(
+        r"(?i)--index-url|--extra-index|find-links|/simple\b|\bpypi\.org|files\.pythonhosted", text
+    )
 
 
 def test_every_skip_has_a_reason():
@@ -144,7 +183,10 @@ def test_every_skip_has_a_reason():
 
 
 def test_every_page_is_on_the_map():
-    linked = {(DOCS / target.partition("#")[0]).resolve() for target in LINK.findall((DOCS / "index.md").read_text())}
+    linked = {
+        (DOCS / target.partition("#")[0]).resolve()
+        for target in LINK.findall((DOCS / "index.md").read_text())
+    }
     pages = {page for page in PAGES if page.is_relative_to(DOCS) and "decisions" not in page.parts}
     assert pages - linked == {DOCS / "index.md"}
 
