@@ -48,7 +48,6 @@ class Block:
         return not self.skip and (self.file is not None or self.language in ("bash", "python", "sql"))
 
     def script(self) -> str:
-        # The last line of a block is never the block's last word: Ctrl-D is spelled out.
         here = f"<<'END_OF_BLOCK'\n{self.text}END_OF_BLOCK"
         if self.file:
             return (
@@ -101,7 +100,7 @@ def run(page: Path, folder: Path, environment: dict[str, str]) -> None:
 
 def _shell(script: str, folder: Path, environment: dict[str, str]) -> tuple[str, int]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("ROWLOCK_")}
-    clean |= {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "PYTHONUNBUFFERED": "1"}
+    clean |= {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "200"}
     with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
         shell = subprocess.Popen(
             ["bash", "-c", script],
