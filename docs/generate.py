@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 REFERENCE = Path(__file__).parent / "reference"
 _NOTE = "<!-- Written by docs/generate.py; change the code, then run: make docs -->"
+# Names that Python or pydantic asks for.
+_NOT_OURS = ("_", "settings_customise")
 _SETTINGS_BEFORE = (
     "Rowlock reads its settings once, when a program builds `Rowlock()` or a command starts. Environment variables "
     "win over `rowlock.toml`, and that wins over the defaults. `rowlock.toml` is looked for in the working folder; "
@@ -166,7 +168,9 @@ def _public(name: str) -> Iterator[str]:
     if fields:
         yield "\n".join(f"- `{ast.unparse(one)}`" for one in fields)
     for member in node.body:
-        if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef) and not member.name.startswith("_"):
+        if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef) and not member.name.startswith(
+            _NOT_OURS
+        ):
             yield from _member(name, member)
 
 

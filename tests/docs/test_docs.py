@@ -33,8 +33,8 @@ RUNNABLE = [
     for page in OURS
     if page.is_relative_to(DOCS) and page not in RUNBOOKS and any(block.runs for block in blocks_of(page))
 ]
-# Not settings of a program: what names the file of settings.
-OTHER_VARIABLES = {"ROWLOCK_CONFIG"}
+# Not settings of a program: what names the file of settings, and how long our own tests search.
+OTHER_VARIABLES = {"ROWLOCK_CONFIG", "ROWLOCK_PROTOCOL_EXAMPLES"}
 LINK = re.compile(r"(?<!\!)\[[^\]]*\]\(([^)\s]+)\)")
 
 
