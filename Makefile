@@ -4,7 +4,7 @@
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	command -v $$p >/dev/null && $$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
-UV := UV_PYTHON_DOWNLOADS=never $(BIN)/uv pip install --quiet --python $(BIN)/python
+UV := UV_PYTHON_DOWNLOADS=never $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python
 WORKERS ?= 2
 BENCH ?= queue
 

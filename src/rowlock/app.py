@@ -42,7 +42,8 @@ class Rowlock:
         """The ledger, opened at the first use; SchemaMismatch if its tables do not fit this code."""
         ledger = Ledger.open(self.settings)
         try:
-            if ledger.dialect == "sqlite":
+            # Only if it must: the first use may be inside the caller's own transaction, which has the write lock.
+            if ledger.dialect == "sqlite" and ledger.schema.version() < ledger.schema.latest:
                 ledger.schema.migrate()
             ledger.schema.check()
         except BaseException:

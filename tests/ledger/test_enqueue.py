@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from rowlock import Rowlock
 from rowlock.errors import (
     FlowClosed,
     InvalidInput,
@@ -236,6 +237,16 @@ def test_the_first_enqueue_of_a_flow_may_be_in_the_callers_transaction(survey):
     with survey.ledger.engine.begin() as connection:
         survey.enqueue("survey", {"a": 1}, connection=connection)
     assert depth(survey.ledger) == 1
+
+
+def test_the_first_use_of_an_app_may_be_inside_a_transaction_that_writes(survey):
+    survey.enqueue("survey", {"a": 0})
+    with survey.ledger.engine.begin() as connection:
+        connection.execute(text("CREATE TABLE orders (id integer)"))
+        with Rowlock(settings=survey.settings) as fresh:
+            assert fresh.enqueue("survey", {"a": 1}, connection=connection).accepted == 1
+        connection.execute(text("DROP TABLE orders"))
+    assert depth(survey.ledger) == 2
 
 
 def test_a_connection_in_autocommit_mode_is_refused(survey):

@@ -102,7 +102,7 @@ class Protocol(RuleBasedStateMachine):
     @rule(data=st.data())
     def release(self, data):
         id_, token = data.draw(st.sampled_from(self.holdings))
-        self._expect(id_, token, self.ledger.release([Release(id_, token, 0.0)]))
+        self._expect(id_, token, self.ledger.release(1, [Release(id_, token, 0.0)]))
 
     def _expect(self, id_, token, settled):
         """Accepted if and only if this holding is the one that counts."""

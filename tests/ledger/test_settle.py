@@ -105,13 +105,13 @@ def test_a_final_failure_is_dead_with_its_reason(ledger, me, held):
 
 
 def test_a_release_spends_no_attempt_and_raises_the_token(ledger, me, held):
-    assert ledger.release([Release(held.id, held.token, 0.0)]) == {held.id}
+    assert ledger.release(1, [Release(held.id, held.token, 0.0)]) == {held.id}
     [again] = claim(ledger, me)
     assert (again.attempt, again.token > held.token) == (1, True)
 
 
 def test_a_stale_token_releases_nothing(ledger, me, held):
-    assert ledger.release([Release(held.id, held.token + 1, 0.0)]) == set()
+    assert ledger.release(1, [Release(held.id, held.token + 1, 0.0)]) == set()
     assert find(ledger, held.id).status == "processing"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rowlock import Backoff, LeaseLost
+from rowlock import Backoff, LeaseLost, LedgerUnavailable, UnknownFlow
 from rowlock.queue.processor import DistributedProcessor
 from tests.support.ledgers import find, sql
 
@@ -62,7 +62,6 @@ def test_health(ready):
 
 def test_health_of_a_ledger_that_is_away(ready, monkeypatch):
     with ready.processor() as processor:
-        from rowlock import LedgerUnavailable
 
         def away(*_, **__):
             raise LedgerUnavailable("gone")
@@ -81,3 +80,46 @@ def test_records_settle_themselves_too(ready):
     rows = sql(ready.ledger, "SELECT status FROM {s}processing_history ORDER BY id")
     assert [row[0] for row in rows] == ["completed", "dead"]
     assert find(ready.ledger, three.id).status == "retry_wait"
+
+
+def test_another_programs_flow_is_claimed_under_its_own_limits(ready, make_app):
+    ready.ledger.run("flow_register", flow="survey", max_attempts=1, max_deaths=7)
+    stranger = make_app(on=ready)
+    with stranger.processor() as processor:
+        [record] = processor.claim_records_batch("survey", 1)
+        processor.mark_record_failed(record, "no good")
+    assert find(ready.ledger, record.id).status == "dead"
+    row = ready.ledger.run("flow_find", flow="survey")[0]
+    assert (row.max_attempts, row.max_deaths) == (1, 7)
+
+
+def test_a_flow_that_nobody_knows_is_refused(ready):
+    with ready.processor() as processor, pytest.raises(UnknownFlow, match="nope"):
+        processor.claim_records_batch("nope", 1)
+
+
+def test_a_poisonous_record_dies_in_hand_made_loops_too(ready):
+    for _ in range(3):
+        with ready.processor() as processor:
+            for record in processor.claim_records_batch("survey", 5):
+                if record.key != "0":
+                    record.retry_later(0)
+        with ready.processor() as processor:
+            processor.cleanup_orphaned_records()
+    rows = sql(ready.ledger, "SELECT record_key, reason FROM {s}processing_history")
+    assert rows == [("0", "its workers died 3 times")]
+
+
+def test_a_mark_that_could_not_be_sent_can_be_made_again(ready, monkeypatch):
+    with ready.processor() as processor:
+        [record] = processor.claim_records_batch("survey", 1)
+
+        def cut_off(*_):
+            raise LedgerUnavailable("cut off")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(processor._ledger, "exchange", cut_off)
+            with pytest.raises(LedgerUnavailable):
+                record.complete("x")
+        record.complete("x")
+    assert find(ready.ledger, record.id).status == "completed"

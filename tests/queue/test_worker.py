@@ -19,6 +19,7 @@ from rowlock import (
     RetryLater,
     UnknownFlow,
 )
+from rowlock.queue.why import explain
 from tests.support.ledgers import find, sql
 from tests.support.waiting import eventually
 
@@ -170,6 +171,19 @@ def test_retry_later_spends_no_attempt(app):
     drain(app)
     assert times == [1, 1, 1, 1]
     assert statuses(app) == {"completed": 1}
+
+
+def test_the_reason_for_a_delay_is_kept(app):
+    @app.flow("patient")
+    def patient(record):
+        raise RetryLater(3600, "the site is down for the night")
+
+    [record_id] = app.enqueue("patient", [1]).ids
+    with app.worker():
+        eventually(lambda: find(app.ledger, record_id).status == "retry_wait")
+    [attempt] = app.ledger.run("attempts", id=record_id)
+    assert (attempt.outcome, attempt.message) == ("postponed", "the site is down for the night")
+    assert "the site is down for the night" in explain(app.ledger, record_id)["reasons"][0]["text"]
 
 
 def test_a_result_that_is_not_json_fails_the_attempt_and_says_so(app):

@@ -179,7 +179,7 @@ class Ledger(ABC):
         """Settles records that did not complete; the ids whose token was right."""
 
     @abstractmethod
-    def release(self, releases: Sequence[Release]) -> set[int]:
+    def release(self, holder: int | None, releases: Sequence[Release]) -> set[int]:
         """Hands records back, their attempt unspent; the ids whose token was right."""
 
     @abstractmethod

@@ -97,9 +97,10 @@ class PostgresqlLedger(Ledger):
         columns = dict(zip(names, _columns(failures, len(names)), strict=True))
         return {row[0] for row in self.run("fail", holder=holder, **columns)}
 
-    def release(self, releases: Sequence[Release]) -> set[int]:
-        ids, tokens, delays = _columns(releases, 3)
-        return {row[0] for row in self.run("release", ids=ids, tokens=tokens, delays=delays)}
+    def release(self, holder: int | None, releases: Sequence[Release]) -> set[int]:
+        ids, tokens, delays, reasons = _columns(releases, 4)
+        rows = self.run("release", holder=holder, ids=ids, tokens=tokens, delays=delays, reasons=reasons)
+        return {row[0] for row in rows}
 
     def start(self, tokens: Sequence[tuple[int, int]]) -> set[int]:
         ids, numbers = _columns(tokens, 2)

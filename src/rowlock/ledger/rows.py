@@ -38,9 +38,12 @@ class Completion(NamedTuple):
 
 
 class Release(NamedTuple):
+    """A record that goes back unspent, after a delay, with the handler's reason if it gave one."""
+
     id: int
     token: int
     delay: float
+    reason: str | None = None
 
 
 class Failure(NamedTuple):

@@ -112,8 +112,9 @@ class SqliteLedger(Ledger):
                         transaction.many("fail_later", [params])
         return settled
 
-    def release(self, releases: Sequence[Release]) -> set[int]:
+    def release(self, holder: int | None, releases: Sequence[Release]) -> set[int]:
         with self.transaction() as transaction:
+            transaction.many("release_log", [release._asdict() | {"holder": holder} for release in releases])
             return {row[0] for release in releases for row in transaction.all("release", release._asdict())}
 
     def start(self, tokens: Sequence[tuple[int, int]]) -> set[int]:

@@ -83,11 +83,10 @@ class Enqueuer:
         return Enqueued(len(ids), given - len(ids), ids)
 
     def _register(self, flow: Flow, on: LedgerConnection | None) -> None:
-        params = {"flow": flow.name, "max_attempts": flow.max_attempts, "max_deaths": flow.max_deaths}
         if on is None:
-            self._ledger.run_safely("flow_register", **params)
+            self._ledger.run_safely("flow_register", **flow.limits)
         else:
-            on.all("flow_register", params)
+            on.all("flow_register", flow.limits)
 
     def _prepare(self, flow: str, payloads: Any, key: Key, batch: int) -> tuple[dict[str, str], int]:
         """Key → JSON, each key once, and how many payloads there were. Nothing is written before all are good."""

@@ -54,6 +54,11 @@ class Flow:
             raise ConfigurationError(f"flow {self.name!r}: {message}.")
 
     @property
+    def limits(self) -> dict[str, Any]:
+        """What the ledger has to know of a flow: the parameters of `flow_register`."""
+        return {"flow": self.name, "max_attempts": self.max_attempts, "max_deaths": self.max_deaths}
+
+    @property
     def address(self) -> str:
         """Where another process finds the handler: module:qualified name."""
         return f"{self.handler.__module__}:{self.handler.__qualname__}"

@@ -26,3 +26,4 @@ class Outcome(NamedTuple):
     result: str | None = None
     error: ErrorReport | None = None
     delay: float = 0.0
+    reason: str | None = None

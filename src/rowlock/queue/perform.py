@@ -83,7 +83,7 @@ def raised(record: Record, error: BaseException) -> Outcome:
         case Reject():
             return Outcome(record, "rejected", error=ErrorReport.of(error))
         case RetryLater():
-            return Outcome(record, "postponed", delay=error.seconds)
+            return Outcome(record, "postponed", delay=error.seconds, reason=error.reason or None)
         case LeaseLost() if record._state == "lost":  # noqa: SLF001
             return Outcome(record, "lost")
         case _:

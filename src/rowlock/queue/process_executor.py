@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 import multiprocessing
+import os
 import signal
 import sys
 from typing import TYPE_CHECKING, Any
@@ -118,7 +119,7 @@ def _from_wire(record: Record, answer: dict[str, Any]) -> Outcome:
     error = ErrorReport(**answer["error"]) if answer["error"] else None
     if answer["kind"] in ("settled", "lost"):
         record._state = answer["kind"]  # noqa: SLF001
-    return Outcome(record, answer["kind"], answer["result"], error, answer["delay"])
+    return Outcome(record, answer["kind"], answer["result"], error, answer["delay"], answer["reason"])
 
 
 # -- in the child -------------------------------------------------------------------------------------------
@@ -142,22 +143,27 @@ def _child_main(pipe: Connection, address: str, settings: dict[str, Any]) -> Non
 
 def _serve(flow: Flow, ledger: Ledger, wire: list[dict[str, Any]]) -> list[dict[str, Any]]:
     settled: dict[int, Outcome] = {}
-    records = [_record(item, ledger, settled) for item in wire]
+    records = [_record(item, ledger, flow.timeout, settled) for item in wire]
     for outcome in perform(flow, records):
         settled[outcome.record.id] = outcome
     return [_answer(settled[record.id]) for record in records]
 
 
-def _record(item: dict[str, Any], ledger: Ledger, settled: dict[int, Outcome]) -> Record:
-    # The parent ends this process when the lease is lost; until then the time at the start is a safe answer.
-    deadline = clock.monotonic() + item["seconds_left"]
+def _record(
+    item: dict[str, Any], ledger: Ledger, timeout: float | None, settled: dict[int, Outcome]
+) -> Record:
+    # The parent renews the lease, and ends this process when it is lost; a parent that is gone renews nothing.
+    parent = os.getppid()
     holder = Holder(
         ledger=ledger,
         instance_id=item["instance"],
-        seconds_left=lambda: max(deadline - clock.monotonic(), 0.001),
+        seconds_left=lambda: float(item["seconds_left"]) if os.getppid() == parent else 0.0,
         settle=lambda outcome: settled.__setitem__(outcome.record.id, outcome),
+        timeout=timeout,
     )
-    return Record(Held(*item["held"]), holder)
+    record = Record(Held(*item["held"]), holder)
+    record._started = clock.monotonic()  # noqa: SLF001
+    return record
 
 
 def _answer(outcome: Outcome) -> dict[str, Any]:
@@ -167,7 +173,13 @@ def _answer(outcome: Outcome) -> dict[str, Any]:
         if error
         else None
     )
-    return {"kind": outcome.kind, "result": outcome.result, "error": fields, "delay": outcome.delay}
+    return {
+        "kind": outcome.kind,
+        "result": outcome.result,
+        "error": fields,
+        "delay": outcome.delay,
+        "reason": outcome.reason,
+    }
 
 
 def find_flow(address: str) -> Flow:

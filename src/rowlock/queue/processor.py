@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rowlock.errors import LeaseLost, LedgerUnavailable
 from rowlock.leases.instance import Instance
+from rowlock.ledger.ledger import check_open
 from rowlock.ledger.rows import Completion, Release, Wish
 from rowlock.queue.failure import ErrorReport
 from rowlock.queue.flow import Flow
+from rowlock.queue.lane import place
 from rowlock.queue.maintenance import take_over
 from rowlock.queue.outcome import Outcome
 from rowlock.queue.payload import encode
@@ -34,6 +36,7 @@ class DistributedProcessor:
     def __init__(self, ledger: Ledger, flows: Mapping[str, Flow], *, name: str | None = None) -> None:
         self._ledger = ledger
         self._flows = flows
+        self._foreign: dict[str, Flow] = {}
         self.instance = Instance(ledger.settings, name=name, roles="processor")
 
     def __enter__(self) -> Self:
@@ -45,13 +48,9 @@ class DistributedProcessor:
 
     def claim_records_batch(self, flow_name: str, batch_size: int) -> list[Record]:
         """Claims at most `batch_size` records: high priority first, then oldest."""
-        flow = self._flow(flow_name)
-        self._ledger.run_safely(
-            "flow_register",
-            flow=flow_name,
-            max_attempts=flow.max_attempts,
-            max_deaths=flow.max_deaths,
-        )
+        self._flow(flow_name)
+        if flow_name in self._flows:
+            self._ledger.run_safely("flow_register", **self._flows[flow_name].limits)
         self._ledger.promote(batch_size)
         instance_id = self.instance.id
         _, claimed = self._ledger.exchange(instance_id, [], [Wish(flow_name, batch_size, *_FROM_THE_START)])
@@ -61,8 +60,11 @@ class DistributedProcessor:
             seconds_left=lambda: self.instance.seconds_left if self.instance.id == instance_id else 0.0,
             settle=self._settle,
         )
-        claimed.sort(key=lambda row: (-row.priority, row.id))
-        return [Record(row, holder) for row in claimed]
+        # Whoever loops by hand starts what it claims: a record whose worker died before is announced at once.
+        suspects = [(row.id, row.token) for row in claimed if row.deaths]
+        if suspects:
+            self._ledger.start(suspects)
+        return [Record(row, holder) for row in sorted(claimed, key=place)]
 
     def mark_record_completed(self, record: Record, result: Any = None) -> None:
         """Completes the record; LeaseLost if it is no longer ours."""
@@ -91,7 +93,15 @@ class DistributedProcessor:
         return report | {"database_connected": True, "queue_depth": depth}
 
     def _flow(self, name: str) -> Flow:
-        return self._flows.get(name) or Flow(name, handler=print)
+        """The flow as this program has registered it, or as the ledger knows it from another."""
+        if name in self._flows:
+            return self._flows[name]
+        if name not in self._foreign:
+            rows = self._ledger.run_safely("flow_find", flow=name)
+            check_open(name, "active" if rows else None)
+            limits = {"max_attempts": rows[0].max_attempts, "max_deaths": rows[0].max_deaths}
+            self._foreign[name] = Flow(name, handler=print, **limits)
+        return self._foreign[name]
 
     def _settle(self, outcome: Outcome) -> None:
         record, ledger = outcome.record, self._ledger
@@ -100,7 +110,8 @@ class DistributedProcessor:
                 self.instance.id, [Completion(record.id, record.token, outcome.result)], []
             )
         elif outcome.kind == "postponed":
-            settled = ledger.release([Release(record.id, record.token, outcome.delay)])
+            release = Release(record.id, record.token, outcome.delay, outcome.reason)
+            settled = ledger.release(self.instance.id, [release])
         else:
             settled = ledger.fail(self.instance.id, [to_failure(self._flow(record.flow), outcome)])
         if not settled and ledger.reread({record.id: record.token})[record.id] != "settled":

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rowlock import clock
-from rowlock.errors import LeaseLost, Refused
+from rowlock.errors import LeaseLost, LedgerError, Refused
 from rowlock.queue.failure import ErrorReport
 from rowlock.queue.outcome import Outcome
 from rowlock.queue.payload import decode, encode
@@ -135,12 +135,16 @@ class Record:
         """This record can never succeed: it is dead now."""
         self._hand_in(Outcome(self, "rejected", error=ErrorReport.plain("Reject", reason)))
 
-    def retry_later(self, seconds: float) -> None:
+    def retry_later(self, seconds: float, reason: str = "") -> None:
         """Again after so many seconds; the attempt is not spent."""
-        self._hand_in(Outcome(self, "postponed", delay=seconds))
+        self._hand_in(Outcome(self, "postponed", delay=seconds, reason=reason or None))
 
     def _hand_in(self, outcome: Outcome) -> None:
         if self._state != "open":
             raise Refused(f"{self!r} is already {self._state.replace('_', ' ')}.")
         self._state = "handed_in"
-        self._holder.settle(outcome)
+        try:
+            self._holder.settle(outcome)
+        except LedgerError:
+            self._state = "open"  # it may be tried again: the token keeps it from counting twice
+            raise

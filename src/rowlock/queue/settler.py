@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from rowlock.ledger.rows import Completion, Failure, Release
+from rowlock.queue.payload import clean_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from rowlock.queue.outcome import Outcome
 
 logger = logging.getLogger("rowlock.worker")
+
+_REASON_LIMIT = 2_000
 
 
 class Settler:
@@ -45,7 +48,7 @@ class Settler:
             case "lost":
                 self._counters.add(stale_refused=1)
             case "postponed":
-                self.release(record.id, record.token, outcome.delay)
+                self.release(record.id, record.token, outcome.delay, outcome.reason)
             case _:
                 self._failures[record.id] = to_failure(self._flows[record.flow], outcome)
 
@@ -53,9 +56,10 @@ class Settler:
         """True for a record that is finished here and waits to be settled."""
         return id_ in self._completions or id_ in self._failures or id_ in self._releases
 
-    def release(self, id_: int, token: int, delay: float = 0.0) -> None:
+    def release(self, id_: int, token: int, delay: float = 0.0, reason: str | None = None) -> None:
         """The record goes back, its attempt unspent."""
-        self._releases[id_] = Release(id_, token, delay)
+        text = None if reason is None else clean_text(reason, _REASON_LIMIT)
+        self._releases[id_] = Release(id_, token, delay, text)
 
     def exchange(self, holder: int, wishes: list[Wish]) -> list[Held]:
         """Settles everything pending and claims what is wished for.
@@ -69,7 +73,7 @@ class Settler:
             self._counters.add(failed=len(done))
         if self._releases:
             releases = list(self._releases.values())
-            self._ledger.release(releases)
+            self._ledger.release(holder, releases)
             self._releases.clear()  # one that was refused has been taken over: it is no longer ours to hand back
         if not self._completions and not wishes:
             return []

@@ -71,9 +71,12 @@ class _Case:
         if record["status"] == "pending":
             return [_reason("schedule", f"It is scheduled: it may run {when}. {hurry}", **facts)]
         error = self._last_error()
-        if error is None:
-            text = f"Its handler asked to be run again later: {when}. The attempt is not spent. {hurry}"
-            return [_reason("postponed", text, **facts)]
+        if error is None or error["outcome"] == "postponed":
+            because = f" ({error['message']})" if error else ""
+            text = (
+                f"Its handler asked to be run again later{because}: {when}. The attempt is not spent. {hurry}"
+            )
+            return [_reason("postponed", text, reason=error["message"] if error else None, **facts)]
         limit = self._policy["max_attempts"]
         text = (
             f"It waits to be tried again after attempt {error['attempt']} of {limit} "

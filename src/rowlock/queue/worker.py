@@ -105,12 +105,7 @@ class Worker:
     def start(self) -> None:
         """Registers the instance and begins to claim; returns at once."""
         for flow in self.flows.values():
-            self._control.run_safely(
-                "flow_register",
-                flow=flow.name,
-                max_attempts=flow.max_attempts,
-                max_deaths=flow.max_deaths,
-            )
+            self._control.run_safely("flow_register", **flow.limits)
         self.instance.start()
         self._watchdog.start()
         self._maintenance.start()

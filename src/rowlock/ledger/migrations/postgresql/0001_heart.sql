@@ -123,7 +123,7 @@ CREATE TABLE rowlock.record_attempts (
     record_id    bigint NOT NULL,
     token        bigint NOT NULL,
     attempt      integer NOT NULL,
-    outcome      text NOT NULL CHECK (outcome IN ('failed', 'timed_out', 'rejected', 'died', 'redriven', 'cancelled')),
+    outcome      text NOT NULL CHECK (outcome IN ('failed', 'timed_out', 'rejected', 'died', 'postponed', 'redriven')),
     error_type   text,
     message      text,
     traceback    text,

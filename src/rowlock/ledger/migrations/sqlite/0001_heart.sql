@@ -110,7 +110,7 @@ CREATE TABLE record_attempts (
     record_id    INTEGER NOT NULL,
     token        INTEGER NOT NULL,
     attempt      INTEGER NOT NULL,
-    outcome      TEXT NOT NULL CHECK (outcome IN ('failed', 'timed_out', 'rejected', 'died', 'redriven', 'cancelled')),
+    outcome      TEXT NOT NULL CHECK (outcome IN ('failed', 'timed_out', 'rejected', 'died', 'postponed', 'redriven')),
     error_type   TEXT,
     message      TEXT,
     traceback    TEXT,

@@ -1,5 +1,5 @@
 -- Forgets the oldest settled records, their keys and their attempts, a small batch at a time.
--- Dead letters stay until somebody re-drives or cancels them, unless they are asked for.
+-- Dead letters stay until somebody re-drives them, unless they are asked for.
 WITH old AS MATERIALIZED (
     SELECT id, flow_name, record_key
     FROM rowlock.processing_history

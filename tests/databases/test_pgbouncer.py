@@ -1,0 +1,82 @@
+"""Behind PgBouncer in transaction mode: no prepared statements, no LISTEN, polling only."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+import psycopg
+import pytest
+
+from rowlock import Rowlock, Settings
+from rowlock.databases.local_postgres import _free_port
+from rowlock.ledger.ledger import Ledger
+from tests.support.waiting import eventually
+
+PGBOUNCER = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
+
+
+@pytest.fixture
+def pooler(postgres, tmp_path):
+    """Three server connections for everybody, lent for one transaction at a time."""
+    port = _free_port()
+    config = tmp_path / "pgbouncer.ini"
+    config.write_text(
+        f"[databases]\npostgres = host=127.0.0.1 port={postgres.port} user=rowlock\n"
+        f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nauth_type = any\npool_mode = transaction\n"
+        "default_pool_size = 3\nunix_socket_dir =\n"
+    )
+    for folder in [tmp_path, *tmp_path.parents]:
+        if (
+            folder.owner() == "root"
+            and os.geteuid() == 0
+            and folder.is_relative_to("/tmp")
+            and folder.name != "tmp"
+        ):
+            folder.chmod(0o755)
+    who = {"user": "nobody"} if os.geteuid() == 0 else {}
+    process = subprocess.Popen(
+        [PGBOUNCER, "-q", str(config)], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, **who
+    )
+    url = f"postgresql://rowlock@127.0.0.1:{port}/postgres"
+
+    def answers():
+        try:
+            psycopg.connect(url, prepare_threshold=None).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    try:
+        eventually(answers, "the pooler")
+        yield url
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+@pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not installed")
+def test_work_is_done_once_behind_a_transaction_pooler(pooler):
+    settings = Settings(
+        ledger_url=pooler, ledger_schema="behind_pooler", transaction_pooler=True, poll_seconds=0.1
+    )
+    with Ledger.open(settings) as ledger:
+        ledger.schema.migrate()
+    with Rowlock(settings=settings) as app:
+        with app.ledger.engine.begin() as connection:
+            connection.exec_driver_sql("CREATE TABLE behind_pooler.effects (id bigint)")
+
+        @app.flow("pay")
+        def pay(record):
+            with record.transaction() as tx:
+                tx.execute("INSERT INTO behind_pooler.effects VALUES (:id)", {"id": record.id})
+
+        app.enqueue("pay", range(500))
+        worker = app.worker(until_empty=True)
+        worker.start()
+        assert worker.join(60)
+        assert worker.instance.counters.completed == 500
+        with app.ledger.engine.begin() as connection:
+            query = "SELECT count(*), count(DISTINCT id) FROM behind_pooler.effects"
+            assert connection.exec_driver_sql(query).fetchone() == (500, 500)
