@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -18,23 +20,17 @@ PGBOUNCER = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sb
 
 
 @pytest.fixture
-def pooler(postgres, tmp_path):
+def pooler(postgres):
     """Three server connections for everybody, lent for one transaction at a time."""
     port = _free_port()
-    config = tmp_path / "pgbouncer.ini"
+    home = Path(tempfile.mkdtemp(prefix="rowlock-pgbouncer-"))  # not pytest's: another account has to read it
+    home.chmod(0o755)
+    config = home / "pgbouncer.ini"
     config.write_text(
         f"[databases]\npostgres = host=127.0.0.1 port={postgres.port} user=rowlock\n"
         f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nauth_type = any\npool_mode = transaction\n"
         "default_pool_size = 3\nunix_socket_dir =\n"
     )
-    for folder in [tmp_path, *tmp_path.parents]:
-        if (
-            folder.owner() == "root"
-            and os.geteuid() == 0
-            and folder.is_relative_to("/tmp")
-            and folder.name != "tmp"
-        ):
-            folder.chmod(0o755)
     who = {"user": "nobody"} if os.geteuid() == 0 else {}
     process = subprocess.Popen(
         [PGBOUNCER, "-q", str(config)], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, **who
@@ -54,6 +50,7 @@ def pooler(postgres, tmp_path):
     finally:
         process.terminate()
         process.wait(20)
+        shutil.rmtree(home)
 
 
 @pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not installed")
