@@ -7,7 +7,6 @@ here and written in `postgresql.py` and `sqlite.py`. A new dialect is a folder o
 from __future__ import annotations
 
 import logging
-import sqlite3
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -58,6 +57,7 @@ class Ledger(ABC):
         opened = open_engine(self.dialect, url, settings, control=control)
         self.engine = opened.execution_options(**self.transaction_options)
         self._single = opened.execution_options(**self.single_statement_options)
+        self._driver_error: type[Exception] = opened.dialect.loaded_dbapi.Error
         self.statements = load_statements(self.dialect, settings.ledger_schema)
         self.channel = f"rowlock_{settings.ledger_schema}"
         self.schema = Schema(self)
@@ -120,7 +120,7 @@ class Ledger(ABC):
             yield
         except DBAPIError as error:
             raise self._translate(error.orig or error) from error
-        except sqlite3.Error as error:  # from BEGIN, which SQLAlchemy does not see
+        except self._driver_error as error:  # where we speak to the driver past SQLAlchemy
             raise self._translate(error) from error
         except PoolTimeout as error:
             raise LedgerUnavailable(

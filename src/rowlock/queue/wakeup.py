@@ -71,7 +71,7 @@ class Listener:
             self._wake()  # whatever came before we listened
             while not self._stopping.is_set():
                 select.select([driver, self._bell], [], [], _LISTEN_SECONDS)
-                if list(driver.notifies(timeout=0)):
+                if _drain_notifications(driver.pgconn):
                     self._wake()
         except Exception as error:
             if is_connection_lost(error):
@@ -91,6 +91,15 @@ class Listener:
                 if version != seen:
                     seen = version
                     self._wake()
+
+
+def _drain_notifications(connection: Any) -> bool:
+    """Reads what has arrived, without waiting; True if there was a notification in it."""
+    connection.consume_input()
+    found = False
+    while connection.notifies() is not None:
+        found = True
+    return found
 
 
 class Announcer:
