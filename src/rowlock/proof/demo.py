@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 LEASE_SECONDS = 2.0
 WORKERS = 3
 _LOOK_SECONDS = 0.05
+_MOMENT_SECONDS = 0.005
 _PATIENCE_SECONDS = 120.0
 
 
@@ -153,16 +154,19 @@ class Demo:
         """Stops a worker that holds records, and wakes it when another has taken them: a zombie."""
         self._wait(lambda: self._standing().settled >= at, "the first third")
         while True:
-            self._wait(lambda: self._holds(worker.pid) > 0, "a claim")
+            self._wait(lambda: bool(self._held(worker.pid)), "a claim")
+            before = self._held(worker.pid)
+            time.sleep(_MOMENT_SECONDS)
             worker.send_signal(signal.SIGSTOP)
-            held = self._holds(worker.pid)
-            if held and self._others_can_write():
+            held = self._held(worker.pid)
+            # What it held a moment ago has reached its handlers: they will wake in the middle of their work.
+            if before & held and self._others_can_write():
                 break
             worker.send_signal(signal.SIGCONT)
         self._tell(
-            f"SIGSTOP: worker {worker.pid} sleeps on {held} records, beyond its lease of {LEASE_SECONDS:g} s"
+            f"SIGSTOP: worker {worker.pid} sleeps on {len(held)} records, beyond its lease of {LEASE_SECONDS:g} s"
         )
-        self._wait(lambda: worker.pid not in self._instances() and self._holds(worker.pid) == 0, "a takeover")
+        self._wait(lambda: worker.pid not in self._instances() and not self._held(worker.pid), "a takeover")
         self._tell("its records were taken over by the third worker")
         worker.send_signal(signal.SIGCONT)
         self._tell(f"SIGCONT: worker {worker.pid} wakes as a zombie, is refused, and starts anew")
@@ -248,9 +252,10 @@ class Demo:
         rows = self._app.ledger.run("instances", everyone=False, limit=100)
         return {row.pid for row in rows if row.state in ("active", "suspect", "draining")}
 
-    def _holds(self, pid: int) -> int:
+    def _held(self, pid: int) -> set[int]:
         rows = self._app.ledger.run("instances", everyone=True, limit=100)
-        return sum(row.holds for row in rows if row.pid == pid)
+        mine = [row.id for row in rows if row.pid == pid and row.holds]
+        return {record.id for instance in mine for record in self._app.ledger.held(instance)}
 
     def _one(self, query: str) -> int:
         with self._app.ledger.engine.connect() as connection:
