@@ -56,9 +56,9 @@ class Counters:
                 "takeovers": self.takeovers,
             }
 
-    def clear(self) -> None:
-        with self._lock:
-            self.completed = self.failed = self.stale_refused = self.takeovers = 0
+    def forget(self, written: dict[str, int]) -> None:
+        """Begins anew after these were written; what was counted meanwhile is kept."""
+        self.add(**{name: -count for name, count in written.items()})
 
 
 class Instance:
@@ -181,11 +181,11 @@ class Instance:
 
     def _replace(self) -> None:
         """Ends this incarnation, so that what it held is claimable at once, and begins another."""
-        old = self.id
+        old, counted = self.id, self.counters.read()
         self._ledger.run_safely(
-            "instance_end", id=old, state="dead", reason="could not renew in time", **self.counters.read()
+            "instance_end", id=old, state="dead", reason="could not renew in time", **counted
         )
-        self.counters.clear()
+        self.counters.forget(counted)
         self._register()
         logger.warning("instance %s goes on as instance %s", old, self.id)
 
