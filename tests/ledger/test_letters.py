@@ -26,7 +26,7 @@ def letters(ledger):
 
 
 def test_groups_are_by_flow_and_fingerprint_largest_first(letters):
-    groups = [(g["flow_name"], g["fingerprint"], g["records"]) for g in letters.groups()]
+    groups = [(g["flow"], g["fingerprint"], g["records"]) for g in letters.groups()]
     assert groups == [("f", "ValueError-1", 5), ("g", "KeyError-2", 2)]
     assert [g["records"] for g in letters.groups(flow="g")] == [2]
 

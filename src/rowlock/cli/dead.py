@@ -1,6 +1,7 @@
 """`rowlock dead`: dead letters, by themselves or by what killed them, and driving them again."""
 
-from typing import Annotated
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -8,12 +9,30 @@ from rowlock.cli.ledgers import open_ledger
 from rowlock.cli.options import AsJson, FlowFilter, LedgerUrl, Limit, Yes
 from rowlock.cli.output import confirm, progress, say, say_json, say_table, since
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rowlock.ledger.ledger import Ledger
+    from rowlock.queue.letters import DeadLetters
+
 group = typer.Typer(name="dead", no_args_is_help=True, help="Dead letters: look at them, drive them again.")
 
 Fingerprint = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Only what died of this; see `dead groups`.", show_default=False),
 ]
+
+
+@contextmanager
+def _letters(url: str | None, flow: str | None) -> "Iterator[tuple[Ledger, DeadLetters]]":
+    """The ledger and its dead letters; a flow that nobody has registered is an error, not an empty list."""
+    from rowlock.queue.inspector import Inspector
+    from rowlock.queue.letters import DeadLetters
+
+    with open_ledger(url) as opened:
+        if flow is not None:
+            Inspector(opened).flow(flow)
+        yield opened, DeadLetters(opened)
 
 
 @group.command("list")
@@ -26,10 +45,8 @@ def list_(
     ledger: LedgerUrl = None,
 ) -> None:
     """List dead letters, newest first."""
-    from rowlock.queue.inspector import Inspector
-
-    with open_ledger(ledger) as opened:
-        found = Inspector(opened).dead(flow=flow, fingerprint=fingerprint, limit=limit)
+    with _letters(ledger, flow) as (opened, letters):
+        found = letters.list(flow, fingerprint, limit)
         now = opened.now()
     if as_json:
         say_json(found)
@@ -55,10 +72,8 @@ def groups(
     flow: FlowFilter = None, limit: Limit = 100, as_json: AsJson = False, ledger: LedgerUrl = None
 ) -> None:
     """Dead letters by what killed them, the largest group first."""
-    from rowlock.queue.inspector import Inspector
-
-    with open_ledger(ledger) as opened:
-        found = Inspector(opened).dead_groups(flow=flow, limit=limit)
+    with _letters(ledger, flow) as (opened, letters):
+        found = letters.groups(flow, limit)
         now = opened.now()
     if as_json:
         say_json(found)
@@ -127,13 +142,7 @@ def _redrive_many(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    from rowlock.queue.inspector import Inspector
-    from rowlock.queue.letters import DeadLetters
-
-    with open_ledger(url) as opened:
-        if flow is not None:
-            Inspector(opened).flow(flow)
-        letters = DeadLetters(opened)
+    with _letters(url, flow) as (_, letters):
         count = letters.count(flow, fingerprint)
         if limit is not None:
             count = min(count, limit)

@@ -133,13 +133,13 @@ def _attempt(attempt: dict[str, Any]) -> str:
 def cancel(records: RecordNames, reason: Reason = None, yes: Yes = False, ledger: LedgerUrl = None) -> None:
     """Cancel records that are not settled. The result of one that runs now will be refused."""
     from rowlock.queue.inspector import Inspector
-    from rowlock.queue.operations import cancel, status_of
+    from rowlock.queue.operations import status_of
 
     with open_ledger(ledger) as opened:
         inspector = Inspector(opened)
         ids = list(dict.fromkeys(inspector.find(name) for name in records))
         confirm(f"Cancel {len(ids)} record{'s' if len(ids) > 1 else ''}?", yes=yes)
-        done = cancel(opened, ids, reason or "cancelled by hand")
+        done = opened.cancel(ids, reason or "cancelled by hand")
         refused = [f"record {id_} is already {status_of(opened, id_)}" for id_ in ids if id_ not in done]
     say(f"{len(done)} cancelled.")
     if refused:

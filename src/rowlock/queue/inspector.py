@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 LIVE = ("pending", "processing", "retry_wait")
 SETTLED = ("completed", "dead", "cancelled")
-_NEWEST = 2**63 - 1
+NEWEST = 2**63 - 1
 _NAMES = {"flow_name": "flow", "record_key": "key"}
 
 
@@ -65,7 +65,7 @@ class Inspector:
             "flow": flow,
             "status": status,
             "limit": limit,
-            "before": _NEWEST if before is None else before,
+            "before": NEWEST if before is None else before,
         }
         found: dict[int, dict[str, Any]] = {}
         if status is None or status in LIVE:
@@ -98,7 +98,7 @@ class Inspector:
 
     def find(self, text: str) -> int:
         """The id that a person means: a number, FLOW/KEY, or a key that only one flow has."""
-        if text.isascii() and text.isdigit() and int(text) <= _NEWEST:
+        if text.isascii() and text.isdigit() and int(text) <= NEWEST:
             rows = self._ledger.run_safely("record_find", id=int(text))
             if rows:
                 return int(text)
@@ -113,25 +113,6 @@ class Inspector:
             f"There is no record {text!r} in {self._ledger}. A record is named by its number, by FLOW/KEY, or by a key "
             "that only one flow has; its history may have been pruned."
         )
-
-    # -- dead letters -----------------------------------------------------------------------------------------
-
-    def dead(
-        self, *, flow: str | None = None, fingerprint: str | None = None, limit: int = 50
-    ) -> list[dict[str, Any]]:
-        """Dead letters, newest first."""
-        if flow is not None:
-            self.flow(flow)
-        rows = self._ledger.run_safely(
-            "dead_records", flow=flow, fingerprint=fingerprint, limit=limit, before=_NEWEST
-        )
-        return [as_dict(row) for row in rows]
-
-    def dead_groups(self, *, flow: str | None = None, limit: int = 100) -> list[dict[str, Any]]:
-        """Dead letters by what killed them, the largest group first."""
-        if flow is not None:
-            self.flow(flow)
-        return [as_dict(row) for row in self._ledger.run_safely("dead_groups", flow=flow, limit=limit)]
 
 
 def as_dict(row: Row) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rowlock.errors import NotFound, Refused
+from rowlock.queue.inspector import NEWEST, as_dict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from rowlock.ledger.ledger import Ledger
 
 _PAGE = 500
+Groups = list[dict[str, Any]]  # its own name: inside the class `list` is a method
 
 
 class DeadLetters:
@@ -24,10 +26,16 @@ class DeadLetters:
         """How many a filter names: the dry run of a re-drive."""
         return int(self._ledger.run_safely("dead_count", flow=flow, fingerprint=fingerprint)[0].records)
 
-    def groups(self, flow: str | None = None, limit: int = 100) -> list[dict[str, Any]]:
+    def list(
+        self, flow: str | None = None, fingerprint: str | None = None, limit: int = 50
+    ) -> list[dict[str, Any]]:
+        """Dead letters, newest first."""
+        wanted = {"flow": flow, "fingerprint": fingerprint, "limit": limit, "before": NEWEST}
+        return [as_dict(row) for row in self._ledger.run_safely("dead_records", **wanted)]
+
+    def groups(self, flow: str | None = None, limit: int = 100) -> Groups:
         """Dead letters by what killed them, the largest group first."""
-        rows = self._ledger.run_safely("dead_groups", flow=flow, limit=limit)
-        return [dict(row._mapping) for row in rows]  # noqa: SLF001 - SQLAlchemy's public name for it
+        return [as_dict(row) for row in self._ledger.run_safely("dead_groups", flow=flow, limit=limit)]
 
     def redrive_one(self, record_id: int) -> None:
         """Drives one dead or cancelled record again. What it went through is kept."""

@@ -1,4 +1,4 @@
-"""What an operator may do to single records: cancel them, or let them run again, or now."""
+"""What an operator may do to a single record: let it run again, or now."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Literal
 from rowlock.errors import NotFound, Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rowlock.ledger.ledger import Ledger
 
 Retried = Literal["redriven", "hurried"]
@@ -28,11 +26,6 @@ def retry(ledger: Ledger, record_id: int) -> Retried:
         case _:
             why = f"nothing holds it back that a retry could end. See: rowlock why {record_id}"
     raise Refused(f"Record {record_id} is {status_of(ledger, record_id)}: {why}.")
-
-
-def cancel(ledger: Ledger, ids: Sequence[int], reason: str) -> list[int]:
-    """Cancels live records; the ids of those that were live. A running one's result will be refused."""
-    return ledger.cancel(ids, reason)
 
 
 def status_of(ledger: Ledger, record_id: int) -> str:

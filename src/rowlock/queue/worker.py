@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Self
 
 from rowlock import clock
-from rowlock.errors import ConfigurationError, LedgerError, LedgerFull, LedgerUnavailable
+from rowlock.errors import ConfigurationError, LedgerFull, LedgerUnavailable
 from rowlock.leases.instance import Instance
 from rowlock.ledger.ledger import Ledger
 from rowlock.queue.async_executor import AsyncExecutor
@@ -25,6 +25,7 @@ from rowlock.queue.process_executor import ProcessExecutor
 from rowlock.queue.record import Holder, Record
 from rowlock.queue.roles import worker_roles
 from rowlock.queue.settler import Settler
+from rowlock.queue.suspects import Suspects
 from rowlock.queue.wakeup import Listener
 from rowlock.queue.watchdog import Watchdog
 
@@ -73,8 +74,6 @@ class Worker:
         self._stopping = threading.Event()
         self._leave_now = threading.Event()
         self._lost = threading.Event()
-        self._suspects: set[Record] = set()  # those that run now
-        self._alone = False
         self._audit_at = 0.0
         self._outage_pause = 0.0
         self._grace_ends = 0.0
@@ -86,6 +85,7 @@ class Worker:
             on_lost=self._on_lost,
             on_drain=self._on_drain,
         )
+        self._suspects = Suspects(self._control)
         self._settler = Settler(self._control, self.flows, self.instance.counters)
         self._lanes = {
             flow.name: Lane(
@@ -230,9 +230,7 @@ class Worker:
 
     def _accept(self, outcome: Outcome, now: float) -> None:
         record = outcome.record
-        if record in self._suspects:
-            self._suspects.discard(record)
-            self._alone = False
+        self._suspects.finished(record)
         if self._lanes[record.flow].finished(record, now):
             self._settler.take(outcome)
         else:
@@ -243,7 +241,6 @@ class Worker:
         if self._lost.is_set():
             self._lost.clear()
             self._suspects.clear()
-            self._alone = False
             for lane in self._lanes.values():
                 for id_ in [id_ for id_, record in lane.in_hand.items() if record._state == "lost"]:  # noqa: SLF001
                     del lane.in_hand[id_]
@@ -251,7 +248,8 @@ class Worker:
     def _turn(self) -> None:
         """Settle, claim, hand out; then what can wait."""
         claimed = self._exchange()
-        self._start_suspects()
+        if not self._stopping.is_set():
+            self._suspects.start(self._lanes.values())
         if self._audit_at and clock.monotonic() >= self._audit_at:
             self._audit_at = 0.0
             self._audit()
@@ -297,46 +295,6 @@ class Worker:
         lane.in_hand.update({record.id: record for record in records})
         lane.suspects.extend([record for record in records if record.deaths])
         lane.dispatch([record for record in records if not record.deaths])
-
-    def _start_suspects(self) -> None:
-        """Records whose worker died before are announced as they start, so that a death blames only those that ran.
-
-        One whose next death would be its last runs alone among them: then there is no doubt who did it.
-        """
-        if self._stopping.is_set():
-            return
-        for lane in self._lanes.values():
-            chosen = self._choose_suspects(lane)
-            if not chosen:
-                continue
-            try:
-                started = self._control.start([(record.id, record.token) for record in chosen])
-            except LedgerError:
-                lane.suspects.extendleft(reversed(chosen))
-                self._alone = False
-                raise
-            for record in chosen:
-                if record.id in started:
-                    self._suspects.add(record)
-                    lane.executor.submit([[record]])
-                else:
-                    lane.drop(record)
-                    self._alone = False
-
-    def _choose_suspects(self, lane: Lane) -> list[Record]:
-        chosen: list[Record] = []
-        running = sum(1 for record in self._suspects if record.flow == lane.flow.name)
-        while lane.suspects and not self._alone and running + len(chosen) < lane.executor.slots:
-            record = lane.suspects[0]
-            if not lane.holds(record):
-                lane.suspects.popleft()
-                continue
-            if record.deaths + 1 >= lane.flow.max_deaths:
-                if chosen or self._suspects:
-                    break
-                self._alone = True
-            chosen.append(lane.suspects.popleft())
-        return chosen
 
     def _is_empty(self) -> bool:
         if any(lane.in_hand for lane in self._lanes.values()) or self._settler.pending:
