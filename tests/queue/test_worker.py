@@ -263,6 +263,28 @@ def test_one_flow_does_not_starve_another(app):
         release.set()
 
 
+@pytest.mark.parametrize("how", ["returns", "raises"])
+def test_an_outcome_that_the_ledger_refused_is_counted_and_told(app, caplog, how):
+    started, release = threading.Event(), threading.Event()
+
+    @app.flow("slow")
+    def slow(record):
+        started.set()
+        release.wait(20)
+        if how == "raises":
+            raise ValueError("too late as well")
+
+    [record_id] = app.enqueue("slow", [1]).ids
+    with app.worker() as worker:
+        assert started.wait(20)
+        app.ledger.cancel([record_id], "changed my mind")
+        release.set()
+        eventually(lambda: worker.instance.counters.stale_refused == 1, "the refusal")
+    assert (worker.instance.counters.completed, worker.instance.counters.failed) == (0, 0)
+    assert f"record {record_id}: the token 1 is stale" in caplog.text
+    assert find(app.ledger, record_id).status == "cancelled"
+
+
 # -- batches ---------------------------------------------------------------------------------------------------
 
 
