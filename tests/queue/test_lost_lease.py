@@ -139,8 +139,9 @@ def test_the_seconds_left_shrink_and_end(make_app, monkeypatch):
         silence.broken.clear()
 
 
-def test_settlings_whose_reply_was_lost_are_re_read_and_the_claims_adopted(app, monkeypatch):
+def test_settlings_whose_reply_was_lost_are_re_read_and_the_claims_adopted(make_app, monkeypatch):
     """Every third exchange commits, and its reply is lost: nothing is done twice, nothing is forgotten."""
+    app = make_app(lease_seconds=3600)  # nobody may wait for its end
     seen, calls = [], []
 
     @app.flow("x")
