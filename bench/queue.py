@@ -1,4 +1,4 @@
-"""The queue against its floor and its peers: interleaved, in one run, medians of the rounds.
+"""The queue against its floor and its peers: interleaved, in one run; a ratio is the median of the rounds' own ratios.
 
 Run it from the repository's root: python -m bench.queue [--quick] [--rounds N] [--skip-peers]
 (Not as a script: beside it, Python's own `queue` would be found here.)
