@@ -86,5 +86,8 @@ def raised(record: Record, error: BaseException) -> Outcome:
             return Outcome(record, "postponed", delay=error.seconds, reason=error.reason or None)
         case LeaseLost() if record._state == "lost":  # noqa: SLF001
             return Outcome(record, "lost")
+        case LeaseLost() if record.lost:
+            # By the local clock alone; the ledger may still count it as ours. Not the handler's fault: hand it back.
+            return Outcome(record, "postponed")
         case _:
             return Outcome(record, "failed", error=ErrorReport.of(error))

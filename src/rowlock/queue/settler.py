@@ -73,8 +73,9 @@ class Settler:
             self._counters.add(failed=len(done))
         if self._releases:
             releases = list(self._releases.values())
-            self._ledger.release(holder, releases)
-            self._releases.clear()  # one that was refused has been taken over: it is no longer ours to hand back
+            refused = len(releases) - len(self._ledger.release(holder, releases))
+            self._counters.add(stale_refused=refused)
+            self._releases.clear()  # what was refused has been taken over: it is no longer ours to hand back
         if not self._completions and not wishes:
             return []
         settled, claimed = self._ledger.exchange(holder, list(self._completions.values()), wishes)
