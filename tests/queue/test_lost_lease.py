@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from rowlock import LeaseLost, LedgerUnavailable
+from rowlock import LeaseLost, LedgerUnavailable, RetryLater
 from tests.support.ledgers import find, sql, take_over
 from tests.support.waiting import eventually
 
@@ -164,4 +164,32 @@ def test_settlings_whose_reply_was_lost_are_re_read_and_the_claims_adopted(make_
     assert worker.join(60)
     assert sorted(seen) == list(range(300))
     assert worker.instance.counters.completed == 300
+    assert worker.instance.counters.stale_refused == 0
+
+
+def test_a_hand_back_whose_reply_was_lost_is_not_a_stale_write(app, monkeypatch):
+    runs = []
+
+    @app.flow("x")
+    def x(record):
+        runs.append(record.attempt)
+        if len(runs) == 1:
+            raise RetryLater(0.01)
+
+    app.enqueue("x", [1])
+    worker = app.worker(until_empty=True)
+    real, calls = worker._control.release, []
+
+    def release(*arguments):
+        result = real(*arguments)
+        calls.append(1)
+        if len(calls) == 1:
+            raise LedgerUnavailable("the reply was lost")
+        return result
+
+    monkeypatch.setattr(worker._control, "release", release)
+    worker.start()
+    assert worker.join(30)
+    assert runs == [1, 1]
+    assert worker.instance.counters.completed == 1
     assert worker.instance.counters.stale_refused == 0

@@ -86,13 +86,12 @@ class Settler:
 
     def recover(self) -> None:
         """After a lost reply: asks by token what was applied; what was not stays pending."""
-        for pending in (self._completions, self._failures):
+        for pending in (self._completions, self._failures, self._releases):
             if pending:
                 fates = self._ledger.reread({id_: row.token for id_, row in pending.items()})
                 for id_, fate in fates.items():
                     if fate != "held":
                         self._end(pending.pop(id_), fate)
-        # Releases are safe to repeat: the token rises with each, so the second does nothing.
 
     def _clear(self, pending: dict[int, Completion] | dict[int, Failure], settled: set[int]) -> None:
         refused = pending.keys() - settled
@@ -102,7 +101,9 @@ class Settler:
                 self._end(pending[id_], fate)
         pending.clear()
 
-    def _end(self, row: Completion | Failure, fate: str) -> None:
+    def _end(self, row: Completion | Failure | Release, fate: str) -> None:
+        if isinstance(row, Release):
+            return  # handed back, or taken over: not ours any more, either way
         if fate == "settled":  # by our own earlier statement, whose reply was lost
             self._counters.add(completed=isinstance(row, Completion), failed=isinstance(row, Failure))
         else:
