@@ -96,27 +96,39 @@ class ThreadExecutor(Executor):
             return []
         found: list[Record] = []
         for slot in list(self._threads):
-            if slot.started is not None and now - slot.started > self.flow.timeout:
-                found += self._drop(slot)
+            turn = slot.turn
+            if turn and turn.started is not None and now - turn.started > self.flow.timeout:
+                found += self._drop(slot, turn)
         return found
 
     def abandon(self) -> None:
         self.take_back()
         for slot in list(self._threads):
-            self._drop(slot)
+            if turn := slot.turn:
+                self._drop(slot, turn)
 
-    def _drop(self, slot: Slot) -> Work:
+    def _drop(self, slot: Slot, turn: Turn) -> Work:
         """A thread cannot be stopped: it goes on alone, unheard, and another takes its place."""
         with self._lock:
-            work = slot.disown()
-            if work:
-                self._threads.discard(slot)
-                self._add_slot()
-        return work
+            if not slot.disown(turn):
+                return []
+            self._threads.discard(slot)
+            self._add_slot()
+        return turn.work
 
     def close(self) -> None:
         for _ in self._threads:
             self._inbox.put(None)
+
+
+class Turn:
+    """One run of a handler: what it works on, and since when."""
+
+    __slots__ = ("started", "work")
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        self.started: float | None = None
 
 
 class Slot(threading.Thread):
@@ -126,19 +138,19 @@ class Slot(threading.Thread):
         super().__init__(name=f"rowlock-{executor.flow.name}", daemon=True)
         self.executor = executor
         self.flow = executor.flow
-        self.started: float | None = None
         self._inbox = inbox
-        self._box: list[Work] = []
+        self._turns: list[Turn] = []  # one at most
 
     def run(self) -> None:
         while (work := self._inbox.get()) is not None:
-            self._box.append(work)
+            turn = Turn(work)
+            self._turns.append(turn)
             self.prepare(work)
-            self.started = now = clock.monotonic()
+            turn.started = now = clock.monotonic()
             for record in work:
                 record._started = now  # noqa: SLF001
             outcomes = self.perform(work)
-            if self._take() is None:
+            if not self._end(turn):
                 logger.warning("%r: its handler ended after it was given up; the result is refused", work[0])
                 self.executor.report([outcome._replace(kind="lost") for outcome in outcomes])
                 return
@@ -150,15 +162,21 @@ class Slot(threading.Thread):
     def perform(self, work: Work) -> list[Outcome]:
         return perform(self.flow, work)
 
-    def disown(self) -> Work:
-        """Takes the running work away from this thread; empty if it had just finished."""
-        return self._take() or []
-
-    def _take(self) -> Work | None:
-        # Either the thread or whoever gives it up gets the work, never both: a pop cannot be torn.
+    @property
+    def turn(self) -> Turn | None:
         try:
-            work = self._box.pop()
+            return self._turns[0]
         except IndexError:
             return None
-        self.started = None
-        return work
+
+    def disown(self, turn: Turn) -> bool:
+        """Takes this turn away from the thread; False if it had just ended, even if another has begun."""
+        return self._end(turn)
+
+    def _end(self, turn: Turn) -> bool:
+        # Either the thread or whoever gives the turn up ends it, never both: a removal cannot be torn.
+        try:
+            self._turns.remove(turn)
+        except ValueError:
+            return False
+        return True

@@ -18,7 +18,7 @@ from rowlock import clock
 from rowlock.errors import ConfigurationError
 from rowlock.ledger.ledger import Ledger
 from rowlock.ledger.rows import Held
-from rowlock.queue.executor import Slot, ThreadExecutor, Work
+from rowlock.queue.executor import Slot, ThreadExecutor, Turn, Work
 from rowlock.queue.failure import ErrorReport
 from rowlock.queue.outcome import Outcome
 from rowlock.queue.perform import perform
@@ -54,11 +54,11 @@ class ProcessSlot(Slot):
         self._child: multiprocessing.process.BaseProcess | None = None
         self._pipe: Connection | None = None
 
-    def disown(self) -> Work:
-        work = super().disown()
-        if work:
+    def disown(self, turn: Turn) -> bool:
+        taken = super().disown(turn)
+        if taken:
             self.kill()
-        return work
+        return taken
 
     def kill(self) -> None:
         child = self._child
@@ -97,7 +97,7 @@ class ProcessSlot(Slot):
             self._child.join(5)
             code = self._child.exitcode
         self._child = self._pipe = None
-        if not self._box:  # it was given up, and the child ended for that reason
+        if self.turn is None:  # it was given up, and the child ended for that reason
             return []
         how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
         error = ErrorReport.plain("ProcessDied", f"the handler's process died ({how})")
