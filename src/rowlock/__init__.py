@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         LedgerError,
         LedgerFull,
         LedgerUnavailable,
+        LockHeld,
         NotFound,
         OutcomeUnknown,
         Refused,
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
         UnknownDialect,
         UnknownFlow,
     )
+    from rowlock.leases.lease import Lease
+    from rowlock.leases.lock import Lock
+    from rowlock.leases.transaction import LeaseTransaction
     from rowlock.queue.enqueue import Enqueued
     from rowlock.queue.letters import DeadLetters
     from rowlock.queue.processor import DistributedProcessor
@@ -48,10 +52,14 @@ __all__ = [
     "InvalidKey",
     "InvalidPayload",
     "InvalidPriority",
+    "Lease",
     "LeaseLost",
+    "LeaseTransaction",
     "LedgerError",
     "LedgerFull",
     "LedgerUnavailable",
+    "Lock",
+    "LockHeld",
     "NotFound",
     "OutcomeUnknown",
     "Record",
@@ -80,10 +88,14 @@ _HOMES = {
     "InvalidKey": "rowlock.errors",
     "InvalidPayload": "rowlock.errors",
     "InvalidPriority": "rowlock.errors",
+    "Lease": "rowlock.leases.lease",
     "LeaseLost": "rowlock.errors",
+    "LeaseTransaction": "rowlock.leases.transaction",
     "LedgerError": "rowlock.errors",
     "LedgerFull": "rowlock.errors",
     "LedgerUnavailable": "rowlock.errors",
+    "Lock": "rowlock.leases.lock",
+    "LockHeld": "rowlock.errors",
     "NotFound": "rowlock.errors",
     "OutcomeUnknown": "rowlock.errors",
     "Record": "rowlock.queue.record",

@@ -7,6 +7,9 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from rowlock.errors import ConfigurationError, UnknownFlow
+from rowlock.leases.instance import Instance
+from rowlock.leases.lock import Lock
+from rowlock.leases.locks import Locks
 from rowlock.ledger.ledger import Ledger
 from rowlock.queue.enqueue import Enqueued, Enqueuer, Key
 from rowlock.queue.flow import ExecutorKind, Flow
@@ -19,6 +22,8 @@ from rowlock.settings import Settings, load_settings
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from datetime import datetime
+
+    from rowlock.leases.lease import Lease
 
 Handler = TypeVar("Handler", bound="Callable[[Any], Any]")
 
@@ -38,6 +43,14 @@ class Rowlock:
         self.flows: dict[str, Flow] = {}
 
     @cached_property
+    def locks(self) -> Locks:
+        """This process as an instance that takes leases; registered at the first use, gone with `close()`."""
+        instance = Instance(self.settings)
+        locks = Locks(instance, self.ledger)
+        instance.start()
+        return locks
+
+    @cached_property
     def ledger(self) -> Ledger:
         """The ledger, opened at the first use; SchemaMismatch if its tables do not fit this code."""
         ledger = Ledger.open(self.settings)
@@ -52,7 +65,11 @@ class Rowlock:
         return ledger
 
     def close(self) -> None:
-        """Closes what was opened; it opens again at the next use."""
+        """Gives back what is held and closes what was opened; it opens again at the next use."""
+        if "locks" in self.__dict__:
+            locks = self.__dict__.pop("locks")
+            locks.instance.stop()
+            locks.close()
         if "_enqueuer" in self.__dict__:
             self.__dict__.pop("_enqueuer").close()
         if "ledger" in self.__dict__:
@@ -158,6 +175,29 @@ class Rowlock:
     @property
     def dead_letters(self) -> DeadLetters:
         return DeadLetters(self.ledger)
+
+    # -- leases ------------------------------------------------------------------------------------------
+
+    def lock(self, name: str, *, ttl: float = 60, wait: float | None = None, note: str | None = None) -> Lock:
+        """`with app.lock("edgar_monitor") as lease:`, or `async with`; one holder in the whole fleet.
+
+        Args:
+            name: what must be done by one at a time; at most 255 characters.
+            ttl: seconds after which others may have it when the holder has died. While it lives, its heartbeat
+                renews the lease, however long the work takes.
+            wait: seconds to wait in line before LockHeld is raised; 0 tries once, None waits as long as it takes.
+            note: what the holder does, for whoever looks at `rowlock locks`.
+
+        """
+        return Lock(lambda: self.locks, name, ttl=ttl, wait=wait, note=note)
+
+    def try_lock(self, name: str, *, ttl: float = 60, note: str | None = None) -> Lease | None:
+        """The lease if it is free now, otherwise None. Use it as a context manager, or release it."""
+        return self.lock(name, ttl=ttl, wait=0, note=note).try_acquire()
+
+    async def atry_lock(self, name: str, *, ttl: float = 60, note: str | None = None) -> Lease | None:
+        """`try_lock`, off the event loop."""
+        return await self.lock(name, ttl=ttl, wait=0, note=note).atry_acquire()
 
     # -- work --------------------------------------------------------------------------------------------
 

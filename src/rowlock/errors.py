@@ -14,6 +14,7 @@ RowlockError
 │   ├── SchemaMismatch        its tables are older or newer than this code
 │   └── OutcomeUnknown        the connection broke during a commit and could not be re-read
 ├── LeaseLost                 somebody else may act on this now: your write was refused
+├── LockHeld                  somebody else holds the lock, and the wait for it is over
 ├── FlowClosed                the flow drains and takes no new records
 ├── NotFound                  no such record, flow or instance
 └── Refused                   the thing is not in a state that allows this
@@ -78,6 +79,10 @@ class OutcomeUnknown(LedgerError):
 
 class LeaseLost(RowlockError):
     """The token is stale: the thing was taken over, settled or revoked. Nothing was written."""
+
+
+class LockHeld(RowlockError):
+    """Somebody else holds the lock, and the wait for it is over."""
 
 
 class FlowClosed(RowlockError):

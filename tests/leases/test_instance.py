@@ -46,7 +46,8 @@ def test_an_id_is_new_at_every_start(ledger):
 
 def test_a_lost_lease_is_told_once(ledger):
     told = []
-    instance = Instance(ledger.settings, on_lost=told.append)
+    instance = Instance(ledger.settings)
+    instance.on_lost(told.append)
     instance._register()  # without its thread, which would begin anew between the two
     instance.forfeit("first")
     instance.forfeit("second")

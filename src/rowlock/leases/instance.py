@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 
 from rowlock import clock
 from rowlock.errors import LedgerError
+from rowlock.leases.keeper import Keeper
+from rowlock.leases.lease import SAFETY_MARGIN
 from rowlock.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -25,9 +27,6 @@ if TYPE_CHECKING:
     from rowlock.settings import Settings
 
 logger = logging.getLogger("rowlock.instance")
-
-# Work stops this part of a lease before the ledger would give it away.
-SAFETY_MARGIN = 0.1
 
 
 @dataclass
@@ -69,9 +68,7 @@ class Instance:
         settings: Settings,
         *,
         name: str | None = None,
-        roles: str = "worker",
-        on_lost: Callable[[str], None] = lambda _reason: None,
-        on_drain: Callable[[], None] = lambda: None,
+        roles: str = "program",
     ) -> None:
         self.settings = settings
         self.hostname = socket.gethostname()
@@ -81,13 +78,15 @@ class Instance:
         self.counters = Counters()
         self.id: int = 0
         self._deadline = 0.0
-        self._on_lost = on_lost
-        self._on_drain = on_drain
+        self._on_lost: list[Callable[[str], None]] = []
+        self._on_drain: list[Callable[[], None]] = []
         self._forfeited = threading.Event()
         self._wake = threading.Event()
         self._beating = threading.Lock()
         self._stopping = threading.Event()
+        self._next_beat = 0.0
         self._ledger = Ledger.open(settings.model_copy(update={"pool_size": 1}), control=True)
+        self.keeper = Keeper(self._ledger, lambda: self.id, self._wake.set)
         self._thread = threading.Thread(target=self._beat_for_ever, name="rowlock-heartbeat", daemon=True)
 
     # -- what others ask ---------------------------------------------------------------------------
@@ -101,6 +100,14 @@ class Instance:
     def alive(self) -> bool:
         return not self._forfeited.is_set() and clock.monotonic() < self._deadline
 
+    def on_lost(self, tell: Callable[[str], None]) -> None:
+        """Calls this, with the reason, whenever everything that this incarnation held is lost."""
+        self._on_lost.append(tell)
+
+    def on_drain(self, tell: Callable[[], None]) -> None:
+        """Calls this with every heartbeat while the instance is asked to finish and leave."""
+        self._on_drain.append(tell)
+
     # -- life --------------------------------------------------------------------------------------
 
     def start(self) -> None:
@@ -109,6 +116,7 @@ class Instance:
 
     def stop(self, reason: str = "stopped") -> None:
         """Leaves the registry. What it still holds becomes claimable at once."""
+        self.keeper.close()
         self._stopping.set()
         self._wake.set()
         if self._thread.is_alive():
@@ -126,7 +134,8 @@ class Instance:
         if not self._forfeited.is_set():
             self._forfeited.set()
             logger.error("instance %s lost its lease: %s", self.id, reason)
-            self._on_lost(reason)
+            for tell in self._on_lost:
+                tell(reason)
             self._wake.set()
 
     def beat(self) -> None:
@@ -146,23 +155,31 @@ class Instance:
             return
         self._extend(sent)
         if rows[0].state == "draining":
-            self._on_drain()
+            for tell in self._on_drain:
+                tell()
 
     def _beat_for_ever(self) -> None:
-        pause = self.settings.heartbeat_seconds
+        self._next_beat = clock.monotonic() + self.settings.heartbeat_seconds
         while True:
-            self._wake.wait(pause)
+            due = min(self._next_beat, self.keeper.next_renewal())
+            self._wake.wait(max(0.0, due - clock.monotonic()))
             self._wake.clear()
             if self._stopping.is_set():
                 return
-            try:
-                self.beat()
-                pause = self.settings.heartbeat_seconds
-            except LedgerError as error:
-                logger.warning(
-                    "instance %s: heartbeat failed, %.1f s left: %s", self.id, self.seconds_left, error
-                )
-                pause = self.settings.heartbeat_seconds / 4
+            if self._forfeited.is_set() or clock.monotonic() >= self._next_beat:
+                self._try_to_beat()
+            self.keeper.renew()
+
+    def _try_to_beat(self) -> None:
+        sent = clock.monotonic()
+        try:
+            self.beat()
+            self._next_beat = sent + self.settings.heartbeat_seconds
+        except LedgerError as error:
+            logger.warning(
+                "instance %s: heartbeat failed, %.1f s left: %s", self.id, self.seconds_left, error
+            )
+            self._next_beat = clock.monotonic() + self.settings.heartbeat_seconds / 4
 
     def _register(self) -> None:
         sent = clock.monotonic()

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.engine import URL
 
+    from rowlock.ledger.lock_table import LockTable
     from rowlock.ledger.rows import Completion, Failure, Held, Release, Wish
     from rowlock.settings import Settings
 
@@ -61,6 +62,7 @@ class Ledger(ABC):
         self.statements = load_statements(self.dialect, settings.ledger_schema)
         self.channel = f"rowlock_{settings.ledger_schema}"
         self.schema = Schema(self)
+        self.locks = self._lock_table()
 
     @staticmethod
     def open(settings: Settings, *, control: bool = False) -> Ledger:
@@ -139,6 +141,10 @@ class Ledger(ABC):
         if self.is_schema_missing(error):
             return SchemaMismatch(f"{self} has no ledger's tables here ({text}). Run: rowlock migrate")
         return LedgerError(f"{self} refused a statement: {text}")
+
+    @abstractmethod
+    def _lock_table(self) -> LockTable:
+        """The tables of named leases, in this dialect."""
 
     @abstractmethod
     def is_schema_missing(self, error: BaseException) -> bool:

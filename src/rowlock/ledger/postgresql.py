@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowlock.errors import LedgerUnavailable
 from rowlock.ledger.ledger import Ledger, LedgerConnection, Row, check_open, chunks
+from rowlock.ledger.postgresql_locks import PostgresqlLocks
 from rowlock.ledger.rows import Held
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ class PostgresqlLedger(Ledger):
     dialect: ClassVar[str] = "postgresql"
     single_statement_options: ClassVar[dict[str, Any]] = {}  # its connections commit by themselves
     transaction_options: ClassVar[dict[str, Any]] = {"isolation_level": "READ COMMITTED"}
+
+    def _lock_table(self) -> PostgresqlLocks:
+        return PostgresqlLocks(self)
 
     def is_schema_missing(self, error: BaseException) -> bool:
         # undefined table, schema, function

@@ -13,6 +13,7 @@ from rowlock import clock
 from rowlock.databases.engine import SQLITE_BUSY_SECONDS
 from rowlock.ledger.ledger import Ledger, LedgerConnection, check_open
 from rowlock.ledger.rows import Held
+from rowlock.ledger.sqlite_locks import SqliteLocks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +35,9 @@ class SqliteLedger(Ledger):
     def __init__(self, url: URL, settings: Settings, *, control: bool = False) -> None:
         super().__init__(url, settings, control=control)
         event.listen(self.engine, "begin", _begin_immediate)
+
+    def _lock_table(self) -> SqliteLocks:
+        return SqliteLocks(self)
 
     def is_schema_missing(self, error: BaseException) -> bool:
         return isinstance(error, sqlite3.OperationalError) and "no such table" in str(error)

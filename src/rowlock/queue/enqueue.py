@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rowlock.errors import InvalidInput, InvalidKey, UnknownFlow
+from rowlock.queue.announcer import Announcer
 from rowlock.queue.payload import check_flow_name, check_key, check_priority, encode
-from rowlock.queue.wakeup import Announcer
 
 if TYPE_CHECKING:
     from rowlock.ledger.ledger import Ledger, LedgerConnection

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 from rowlock import clock
 from rowlock.errors import LedgerError
-from rowlock.leases.lease import Lease
+from rowlock.leases.acquisition import Acquisition, try_to_take
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rowlock.leases.instance import Instance
+    from rowlock.leases.lease import Lease
     from rowlock.ledger.ledger import Ledger
 
 logger = logging.getLogger("rowlock.maintenance")
@@ -33,7 +34,7 @@ class Maintenance:
         self._instance = instance
         self._wake = wake
         self._settings = ledger.settings
-        self._pruner = Lease(ledger, "rowlock.pruner", ttl=2 * _PRUNE_SECONDS)
+        self._pruner: Lease | None = None
         self._next_prune = 0.0
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="rowlock-maintenance", daemon=True)
@@ -45,11 +46,6 @@ class Maintenance:
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(timeout=5)
-        if self._pruner.held:
-            try:
-                self._pruner.release(self._instance.id)
-            except LedgerError as error:
-                logger.warning("the pruner's lease was not given back; it will run out: %s", error)
 
     def _run(self) -> None:
         pause = 0.0
@@ -89,14 +85,29 @@ class Maintenance:
 
     def prune(self) -> None:
         self._next_prune = clock.monotonic() + _PRUNE_SECONDS
-        if not self._pruner.take(self._instance.id):
+        if not self._is_pruner():
             return
         seconds = self._settings.retention_days * 86400
-        while self._pruner.held and not self._stopping.is_set():
+        while self._is_pruner() and not self._stopping.is_set():
             count = self._ledger.prune(seconds, dead_too=False, limit=self._settings.prune_batch)
             if count < self._settings.prune_batch:
                 break
         self._ledger.run("prune_instances", seconds=seconds)
+        self._ledger.run("prune_holdings", seconds=seconds)
+
+    def _is_pruner(self) -> bool:
+        """True on one instance of all; the lease is kept until this instance ends."""
+        if self._pruner is None or not self._pruner.held:
+            wish = Acquisition(
+                self._instance.keeper,
+                "rowlock.pruner",
+                ttl=_PRUNE_SECONDS,
+                wait=0,
+                owner=self,
+                writes=self._ledger,
+            )
+            self._pruner = try_to_take(wish)
+        return self._pruner is not None
 
 
 def take_over(ledger: Ledger, instance: Instance, wake: Callable[[], None]) -> int:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self
 from rowlock import clock
 from rowlock.errors import ConfigurationError, LedgerFull, LedgerUnavailable
 from rowlock.leases.instance import Instance
+from rowlock.leases.listener import Listener
 from rowlock.ledger.ledger import Ledger
 from rowlock.queue.async_executor import AsyncExecutor
 from rowlock.queue.executor import Executor, ThreadExecutor
@@ -26,7 +27,6 @@ from rowlock.queue.record import Holder, Record
 from rowlock.queue.roles import worker_roles
 from rowlock.queue.settler import Settler
 from rowlock.queue.suspects import Suspects
-from rowlock.queue.wakeup import Listener
 from rowlock.queue.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class Worker:
         concurrency: int | None = None,
         name: str | None = None,
         until_empty: bool = False,
+        instance: Instance | None = None,
     ) -> None:
         self.flows = {flow.name: flow for flow in flows}
         if not self.flows:
@@ -78,13 +79,11 @@ class Worker:
         self._outage_pause = 0.0
         self._grace_ends = 0.0
         self._failure: BaseException | None = None
-        self.instance = Instance(
-            self.settings,
-            name=name,
-            roles=worker_roles(self.flows),
-            on_lost=self._on_lost,
-            on_drain=self._on_drain,
-        )
+        # An instance that was given is shared with services and locks: whoever gave it starts and ends it.
+        self._owns_instance = instance is None
+        self.instance = instance or Instance(self.settings, name=name, roles=worker_roles(self.flows))
+        self.instance.on_lost(self._on_lost)
+        self.instance.on_drain(self._on_drain)
         self._suspects = Suspects(self._control)
         self._settler = Settler(self._control, self.flows, self.instance.counters)
         self._lanes = {
@@ -96,7 +95,7 @@ class Worker:
             for flow in self.flows.values()
         }
         self._maintenance = Maintenance(self._control, self.instance, self._wake)
-        self._listener = Listener(self._control, self._wake)
+        self._listener = Listener(self._control, self._control.channel, lambda _flows: self._wake())
         self._watchdog = Watchdog(self.instance, self._lanes, self._inbox.put)
         self._thread = threading.Thread(target=self._pump, name="rowlock-pump", daemon=True)
 
@@ -106,7 +105,8 @@ class Worker:
         """Registers the instance and begins to claim; returns at once."""
         for flow in self.flows.values():
             self._control.run_safely("flow_register", **flow.limits)
-        self.instance.start()
+        if self._owns_instance:
+            self.instance.start()
         self._watchdog.start()
         self._maintenance.start()
         self._listener.start()
@@ -347,5 +347,8 @@ class Worker:
         self._maintenance.stop()
         for lane in self._lanes.values():
             lane.executor.close()
-        self.instance.stop("error" if self._failure else "stopped")
+        if self._owns_instance:
+            self.instance.stop("error" if self._failure else "stopped")
+        elif self._failure:
+            self.instance.forfeit("its worker failed")  # what it held is claimable at once
         self._control.close()

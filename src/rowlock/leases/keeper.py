@@ -1,0 +1,194 @@
+"""The keeper: the leases of one instance, renewed together in one statement, and ended on time."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from rowlock import clock
+from rowlock.errors import LeaseLost, LedgerError, Refused
+from rowlock.leases.lease import Lease
+from rowlock.ledger.ledger import Ledger
+from rowlock.ledger.lock_table import NO_TICKET, HeldSlot, Wanted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+logger = logging.getLogger("rowlock.leases")
+
+# Two renewals may fail before anything is lost.
+_RENEWALS_A_TTL = 3
+_CONNECTIONS = 4
+_LONGEST_WAIT = 1.0  # a wait does not count the time a machine slept; the deadline does
+
+
+class Keeper:
+    """Renewals go over the heartbeat's own connection, everything else over others."""
+
+    def __init__(self, heartbeat: Ledger, holder: Callable[[], int], wake: Callable[[], None]) -> None:
+        self._heartbeat = heartbeat
+        self._holder = holder
+        self._wake = wake
+        self._leases: dict[HeldSlot, Lease] = {}
+        self._renew_at: dict[HeldSlot, float] = {}
+        self._changed = threading.Condition()
+        self._deadlines: threading.Thread | None = None
+        self._closed = False
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """For taking, waiting and giving back; never lent to anybody's handlers, which may use up their own."""
+        few = self._heartbeat.settings.model_copy(update={"pool_size": _CONNECTIONS})
+        return Ledger.open(few, control=True)
+
+    @property
+    def holder(self) -> int:
+        return self._holder()
+
+    @property
+    def leases(self) -> list[Lease]:
+        with self._changed:
+            return list(self._leases.values())
+
+    # -- taking and giving back ----------------------------------------------------------------------------
+
+    def take(self, wanted: Wanted, *, ticket: int = NO_TICKET, owner: object, writes: Ledger) -> Lease | None:
+        """One try."""
+        sent = clock.monotonic()
+        held = self.ledger.locks.take(wanted, ticket)
+        if held is None:
+            return None
+        lease = Lease(self, held, ttl=wanted.ttl, sent=sent, owner=owner, writes=writes)
+        with self._changed:
+            self._leases[held] = lease
+            self._renew_at[held] = sent + lease.ttl / _RENEWALS_A_TTL
+            if self._deadlines is None:
+                self._deadlines = threading.Thread(target=self._watch, name="rowlock-deadlines", daemon=True)
+                self._deadlines.start()
+            self._changed.notify()
+        self._wake()  # the heartbeat may have meant to sleep for longer
+        return lease
+
+    def release(self, held: HeldSlot) -> str | None:
+        return self.ledger.locks.release(held)
+
+    def drop(self, lease: Lease) -> None:
+        with self._changed:
+            self._leases.pop(lease.held_slot, None)
+            self._renew_at.pop(lease.held_slot, None)
+
+    def refuse_nesting(self, name: str, owner: object) -> None:
+        """Whoever holds a lease and waits for the same one waits for itself."""
+        if any(lease.name == name and lease.owner is owner for lease in self.leases):
+            raise Refused(
+                f"This task already holds {name!r}: taking it again inside would wait for itself. Pass the lease on "
+                "instead of taking it twice."
+            )
+
+    def close(self) -> None:
+        """Gives everything back, and ends."""
+        try:
+            for lease in self.leases:
+                self._give_back(lease)
+        except LedgerError as error:
+            for lease in self.leases:
+                lease.lose("this instance has ended")
+            logger.warning("what is still held will run out by itself: %s", error)
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        if self._deadlines is not None:
+            self._deadlines.join()
+        if "ledger" in self.__dict__:
+            self.ledger.close()
+
+    @staticmethod
+    def _give_back(lease: Lease) -> None:
+        try:
+            lease.release()
+        except LeaseLost as error:
+            logger.warning("%s", error)
+
+    # -- the heartbeat's part --------------------------------------------------------------------------------
+
+    def next_renewal(self) -> float:
+        """When the next one is due, on the monotonic clock."""
+        with self._changed:
+            return min(self._renew_at.values(), default=math.inf)
+
+    def renew(self) -> None:
+        """Renews everything that is due, and what will be soon: one statement, however many there are."""
+        now = clock.monotonic()
+        if self.next_renewal() > now:
+            return
+        with self._changed:
+            due = [
+                lease
+                for held, lease in self._leases.items()
+                if self._renew_at[held] <= now + lease.ttl / (2 * _RENEWALS_A_TTL)
+            ]
+        sent = clock.monotonic()
+        try:
+            ours = self._heartbeat.locks.renew(self.holder, [lease.held_slot for lease in due])
+        except LedgerError as error:
+            self._later(due, error)
+            return
+        for lease in due:
+            if (lease.name, lease.held_slot.slot) in ours:
+                self._renewed(lease, sent)
+            else:
+                lease.lose(self._how_it_ended(lease))
+
+    def _renewed(self, lease: Lease, sent: float) -> None:
+        if lease.extend(sent):
+            with self._changed:
+                if lease.held_slot in self._renew_at:
+                    self._renew_at[lease.held_slot] = sent + lease.ttl / _RENEWALS_A_TTL
+        elif lease.lost.is_set():
+            # Lost by the local clock while the renewal was under way: nobody acts on it, so nobody need wait for it.
+            try:
+                self._heartbeat.locks.release(lease.held_slot)
+            except LedgerError as error:
+                logger.warning("%r runs out by itself: %s", lease, error)
+
+    def _later(self, due: list[Lease], error: LedgerError) -> None:
+        shortest = min(due, key=lambda lease: lease.seconds_left)
+        logger.warning(
+            "%d leases could not be renewed, %r has %.1f s left: %s",
+            len(due), shortest.name, shortest.seconds_left, error,
+        )  # fmt: skip
+        again = clock.monotonic()
+        with self._changed:
+            for lease in due:
+                if lease.held_slot in self._renew_at:
+                    self._renew_at[lease.held_slot] = again + lease.ttl / (4 * _RENEWALS_A_TTL)
+
+    def _how_it_ended(self, lease: Lease) -> str:
+        try:
+            rows = self._heartbeat.run_safely("lock_holding", **lease.held_slot._asdict())
+        except LedgerError as error:
+            return f"the ledger refused to renew it, and does not say why ({error})"
+        if not rows:
+            return "its time was up before it was renewed"
+        detail = f", {rows[0].detail}" if rows[0].detail else ""
+        return f"it was {rows[0].ended}{detail}"
+
+    # -- the deadlines ----------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        """Ends each lease at its local deadline, even while the ledger does not answer."""
+        while True:
+            with self._changed:
+                if self._closed:
+                    return
+                now = clock.monotonic()
+                late = [lease for lease in self._leases.values() if lease.deadline <= now]
+                if not late:
+                    soonest = min((lease.deadline for lease in self._leases.values()), default=math.inf)
+                    self._changed.wait(min(_LONGEST_WAIT, soonest - now))
+                    continue
+            for lease in late:
+                lease.expire()

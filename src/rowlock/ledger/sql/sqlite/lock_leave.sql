@@ -1,0 +1,2 @@
+-- Leaves the line.
+DELETE FROM lock_waiters WHERE ticket = :ticket
