@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rowlock.leases.instance import Instance
-from rowlock.leases.lease import Lease
+from rowlock.ledger.lock_table import Wanted
 from rowlock.ledger.rows import Completion, Failure
 from rowlock.queue.maintenance import Maintenance
 from tests.support.ledgers import add_flow, claim, put, register, sql
@@ -52,28 +52,13 @@ def test_dead_letters_go_only_when_asked_for(history):
 def test_one_elected_instance_prunes(history):
     instance = Instance(history.settings)
     instance.id = register(history)
-    rival = Lease(history, "rowlock.pruner", ttl=60)
-    assert rival.take(instance.id + 1)
+    history.locks.create("rowlock.pruner", 1)
+    rival = history.locks.take(Wanted("rowlock.pruner", 1, instance.id + 1, 1, 60, None))
     maintenance = Maintenance(history, instance, lambda: None)
     maintenance.prune()
     assert counts(history)[0] == 11
-    rival.release(instance.id + 1)
+    history.locks.release(rival)
     maintenance.prune()
     assert counts(history)[0] == 1
+    instance.keeper.close()
     instance._ledger.close()
-
-
-def test_a_lease_has_one_holder_and_a_token_that_only_rises(ledger, ledger_clock):
-    first, second = Lease(ledger, "x", ttl=10), Lease(ledger, "x", ttl=10)
-    assert first.take(1)
-    assert first.token == 1
-    assert not second.take(2)
-    assert first.take(1)
-    assert first.token == 1
-    first.release(1)
-    assert second.take(2)
-    assert second.token == 2
-    ledger_clock.advance(11)
-    assert first.take(1)
-    assert first.token == 3
-    assert not second.take(2)
