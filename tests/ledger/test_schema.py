@@ -40,7 +40,9 @@ def shape(ledger):
 def test_an_empty_ledger_is_version_0_and_a_migrated_one_the_latest(settings):
     with Ledger.open(settings) as ledger:
         assert ledger.schema.version() == 0
-        assert ledger.schema.migrate() == ["0001_heart"]
+        assert ledger.schema.migrate() == [
+            f"{n:04d}_{name}" for n, (name, _) in ledger.schema.migrations.items()
+        ]
         assert ledger.schema.version() == ledger.schema.latest
         assert ledger.schema.migrate() == []
         ledger.schema.check()
@@ -52,14 +54,17 @@ def test_threads_that_migrate_at_once_do_it_once(settings):
             return len(ledger.schema.migrate())
 
     with ThreadPoolExecutor(6) as pool:
-        assert sorted(pool.map(migrate, range(6))) == [0, 0, 0, 0, 0, 1]
+        applied = sorted(pool.map(migrate, range(6)))
+    assert applied[:-1] == [0] * 5
+    assert applied[-1] > 0
 
 
 def test_processes_that_migrate_at_once_do_it_once(settings):
     command = [sys.executable, "-c", MIGRATE, settings.ledger_url, settings.ledger_schema]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     applied = sorted(process.communicate(timeout=60)[0].strip() for process in running)
-    assert applied == ["0", "0", "1"]
+    assert applied[:-1] == ["0", "0"]
+    assert int(applied[-1]) > 0
 
 
 def test_a_ledger_newer_than_the_code_is_refused(ledger):
@@ -108,7 +113,7 @@ def test_every_statement_of_one_dialect_that_all_share_is_in_the_others(ledger):
     shared = {
         "attempts", "bury_instances", "dead_count", "dead_groups", "dead_ids", "flow_find", "flow_live",
         "flow_register", "flows", "held", "instance_beat", "instance_end", "instance_register", "instances",
-        "lease_release", "lease_take", "live_records", "progress", "prune_instances", "record_by_key",
+        "live_records", "lock_fence", "lock_look", "lock_wait", "progress", "prune_instances", "record_by_key",
         "record_find", "settled_records", "tick", "time", "totals",
     }  # fmt: skip
     assert shared <= set(ledger.statements)

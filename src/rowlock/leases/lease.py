@@ -43,7 +43,7 @@ class Lease:
         self._keeper = keeper
         self._state: Literal["held", "released", "lost"] = "held"
         self._changing = threading.Lock()
-        self._on_lost: list[Callable[[Lease], None]] = []
+        self._on_lost: list[Callable[[Lease], object]] = []
         self._deadline = 0.0
         self.extend(sent)
 
@@ -120,7 +120,7 @@ class Lease:
             if kind is None:
                 raise
 
-    def on_lost(self, tell: Callable[[Lease], None]) -> None:
+    def on_lost(self, tell: Callable[[Lease], object]) -> None:
         """Calls this when the lease is lost (not when it is released); at once if it has been."""
         with self._changing:
             self._on_lost.append(tell)
