@@ -29,9 +29,13 @@ if TYPE_CHECKING:
         UnknownDialect,
         UnknownFlow,
     )
+    from rowlock.leases.faces import DistributedLock, LeaderElection
+    from rowlock.leases.leader import Leader
     from rowlock.leases.lease import Lease
     from rowlock.leases.lock import Lock
+    from rowlock.leases.service import ServiceRun
     from rowlock.leases.transaction import LeaseTransaction
+    from rowlock.program import Program
     from rowlock.queue.enqueue import Enqueued
     from rowlock.queue.letters import DeadLetters
     from rowlock.queue.processor import DistributedProcessor
@@ -45,6 +49,7 @@ __all__ = [
     "Backoff",
     "ConfigurationError",
     "DeadLetters",
+    "DistributedLock",
     "DistributedProcessor",
     "Enqueued",
     "FlowClosed",
@@ -52,6 +57,8 @@ __all__ = [
     "InvalidKey",
     "InvalidPayload",
     "InvalidPriority",
+    "Leader",
+    "LeaderElection",
     "Lease",
     "LeaseLost",
     "LeaseTransaction",
@@ -62,6 +69,7 @@ __all__ = [
     "LockHeld",
     "NotFound",
     "OutcomeUnknown",
+    "Program",
     "Record",
     "RecordTransaction",
     "Refused",
@@ -70,6 +78,7 @@ __all__ = [
     "Rowlock",
     "RowlockError",
     "SchemaMismatch",
+    "ServiceRun",
     "Settings",
     "UnknownDialect",
     "UnknownFlow",
@@ -81,6 +90,7 @@ _HOMES = {
     "Backoff": "rowlock.queue.retry",
     "ConfigurationError": "rowlock.errors",
     "DeadLetters": "rowlock.queue.letters",
+    "DistributedLock": "rowlock.leases.faces",
     "DistributedProcessor": "rowlock.queue.processor",
     "Enqueued": "rowlock.queue.enqueue",
     "FlowClosed": "rowlock.errors",
@@ -88,6 +98,8 @@ _HOMES = {
     "InvalidKey": "rowlock.errors",
     "InvalidPayload": "rowlock.errors",
     "InvalidPriority": "rowlock.errors",
+    "Leader": "rowlock.leases.leader",
+    "LeaderElection": "rowlock.leases.faces",
     "Lease": "rowlock.leases.lease",
     "LeaseLost": "rowlock.errors",
     "LeaseTransaction": "rowlock.leases.transaction",
@@ -98,6 +110,7 @@ _HOMES = {
     "LockHeld": "rowlock.errors",
     "NotFound": "rowlock.errors",
     "OutcomeUnknown": "rowlock.errors",
+    "Program": "rowlock.program",
     "Record": "rowlock.queue.record",
     "RecordTransaction": "rowlock.queue.transaction",
     "Refused": "rowlock.errors",
@@ -106,6 +119,7 @@ _HOMES = {
     "Rowlock": "rowlock.app",
     "RowlockError": "rowlock.errors",
     "SchemaMismatch": "rowlock.errors",
+    "ServiceRun": "rowlock.leases.service",
     "Settings": "rowlock.settings",
     "UnknownDialect": "rowlock.errors",
     "UnknownFlow": "rowlock.errors",

@@ -1,4 +1,4 @@
-"""Rowlock: what a program builds. It registers flows, enqueues records and makes workers."""
+"""Rowlock: what a program builds. It registers flows, services and schedules, and runs them."""
 
 from __future__ import annotations
 
@@ -8,24 +8,29 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from rowlock.errors import ConfigurationError, UnknownFlow
 from rowlock.leases.instance import Instance
+from rowlock.leases.leader import Leader
 from rowlock.leases.lock import Lock
 from rowlock.leases.locks import Locks
+from rowlock.leases.service import Service
 from rowlock.ledger.ledger import Ledger
+from rowlock.program import Program
 from rowlock.queue.enqueue import Enqueued, Enqueuer, Key
 from rowlock.queue.flow import ExecutorKind, Flow
 from rowlock.queue.letters import DeadLetters
 from rowlock.queue.processor import DistributedProcessor
 from rowlock.queue.retry import Backoff
+from rowlock.queue.schedule import Missed, Schedule
 from rowlock.queue.worker import Worker
 from rowlock.settings import Settings, load_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
 
     from rowlock.leases.lease import Lease
 
 Handler = TypeVar("Handler", bound="Callable[[Any], Any]")
+Function = TypeVar("Function", bound="Callable[..., Any]")
 
 
 class Rowlock:
@@ -41,11 +46,14 @@ class Rowlock:
             raise ConfigurationError("Give Rowlock a URL or settings, not both: the settings hold a URL.")
         self.settings = settings or load_settings(ledger_url=ledger_url)
         self.flows: dict[str, Flow] = {}
+        self.services: dict[str, Service] = {}
+        self.schedules: dict[str, Schedule] = {}
+        self._name: str | None = None
 
     @cached_property
     def locks(self) -> Locks:
         """This process as an instance that takes leases; registered at the first use, gone with `close()`."""
-        instance = Instance(self.settings)
+        instance = Instance(self.settings, name=self._name)
         locks = Locks(instance, self.ledger)
         instance.start()
         return locks
@@ -132,6 +140,59 @@ class Rowlock:
 
         return register
 
+    # -- schedules -------------------------------------------------------------------------------------
+
+    def schedule(
+        self,
+        cron: str,
+        *,
+        tz: str = "UTC",
+        name: str | None = None,
+        missed: Missed = "once",
+        late_after: float = 60.0,
+        payload: Mapping[str, Any] | None = None,
+        priority: int = 0,
+    ) -> Callable[[Handler], Handler]:
+        """Gives a flow one record for each tick, and no tick twice, however many programs run.
+
+        Put it over `@app.flow(…)`, or over a plain handler, which then becomes a flow of its own name. The record's
+        payload has the `tick` and the `schedule`. `rowlock run` and `app.program()` see to it.
+
+        Args:
+            cron: minute hour day month weekday, as in "0 6 * * 1-5"; six fields have the seconds first.
+            tz: the time zone in which the ticks are meant.
+            name: of the schedule; otherwise the flow's. Two schedules of one flow need names.
+            missed: what becomes of ticks at which nothing ran: "skip" them, one record for all of them ("once"), or
+                one for each ("all").
+            late_after: seconds after which a tick counts as missed.
+            payload: more fields for the record.
+            priority: of its records.
+
+        """
+
+        def register(handler: Handler) -> Handler:
+            if not hasattr(handler, "flow"):
+                self.flow(name or handler.__name__)(handler)
+            flow: Flow = handler.flow  # type: ignore[attr-defined]
+            schedule = Schedule(
+                name=name or flow.name,
+                cron=cron,
+                flow=flow.name,
+                tz=tz,
+                missed=missed,
+                late_after=late_after,
+                payload=payload or {},
+                priority=priority,
+            )
+            if schedule.name in self.schedules:
+                raise ConfigurationError(
+                    f"schedule {schedule.name!r} is there already: give this one a name of its own, name=…"
+                )
+            self.schedules[schedule.name] = schedule
+            return handler
+
+        return register
+
     # -- records ---------------------------------------------------------------------------------------
 
     @cached_property
@@ -199,7 +260,77 @@ class Rowlock:
         """`try_lock`, off the event loop."""
         return await self.lock(name, ttl=ttl, wait=0, note=note).atry_acquire()
 
+    def leader(self, name: str, *, ttl: float = 30) -> Leader:
+        """An election: one instance leads, the others stand in line. `with app.leader("reports") as election:`."""
+        return Leader(lambda: self.locks, name, ttl=ttl)
+
+    def service(
+        self,
+        name: str,
+        *,
+        every: float | None = None,
+        ttl: float = 30,
+        on_start: Callable[..., Any] | None = None,
+        on_stop: Callable[..., Any] | None = None,
+        longest_pause: float = 60,
+    ) -> Callable[[Function], Function]:
+        """Registers a function that runs on exactly one instance; `rowlock run` and `app.program()` see to it.
+
+        The function, plain or async, is given its ServiceRun if it takes an argument. What it writes through
+        `run.transaction()` is fenced: refused when another instance has taken over.
+
+        Args:
+            name: of the service; the same in every copy of the program.
+            every: seconds from one run to the next. Without it the function runs on, and is started again when it
+                returns or raises.
+            ttl: seconds after which another instance takes over when this one has died.
+            on_start: called when this instance has become the one.
+            on_stop: called when it stops being the one, unless it died.
+            longest_pause: after a crash it is started again after 1 s, 2 s, 4 s, … up to this.
+
+        """
+
+        def register(function: Function) -> Function:
+            if name in self.services:
+                raise ConfigurationError(f"service {name!r} is already registered.")
+            self.services[name] = Service(
+                name=name,
+                function=function,
+                every=every,
+                ttl=ttl,
+                on_start=on_start,
+                on_stop=on_stop,
+                longest_pause=longest_pause,
+            )
+            return function
+
+        return register
+
     # -- work --------------------------------------------------------------------------------------------
+
+    def program(
+        self,
+        *,
+        flows: Iterable[str] | None = None,
+        concurrency: int | None = None,
+        name: str | None = None,
+    ) -> Program:
+        """Everything this app has, run together as one instance: its services, its schedules and a worker.
+
+        `app.program().run()` works until a signal, as `rowlock run` does; `with app.program():` in a program.
+        """
+        chosen = self._chosen(flows)
+        if name is not None:
+            self._name = name
+        return Program(
+            self.ledger,
+            self.locks,
+            flows=chosen,
+            services=list(self.services.values()),
+            schedules=list(self.schedules.values()),
+            enqueue=self.enqueue,
+            concurrency=concurrency,
+        )
 
     def worker(
         self,
@@ -210,14 +341,17 @@ class Rowlock:
         until_empty: bool = False,
     ) -> Worker:
         """A worker for these flows, or all. `worker.run()` works until a signal; `with app.worker():` in a program."""
+        chosen = self._chosen(flows)
+        return Worker(self.ledger, chosen, concurrency=concurrency, name=name, until_empty=until_empty)
+
+    def _chosen(self, flows: Iterable[str] | None) -> list[Flow]:
         names = list(self.flows) if flows is None else list(flows)
         for wanted in names:
             if wanted not in self.flows:
                 raise UnknownFlow(
                     f"flow {wanted!r} is not registered here; there are: {', '.join(self.flows) or 'none'}."
                 )
-        chosen = [self.flows[wanted] for wanted in names]
-        return Worker(self.ledger, chosen, concurrency=concurrency, name=name, until_empty=until_empty)
+        return [self.flows[wanted] for wanted in names]
 
     def processor(self, *, name: str | None = None) -> DistributedProcessor:
         """The low-level face, for a program with a loop of its own."""

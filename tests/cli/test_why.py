@@ -1,6 +1,6 @@
 import pytest
 
-from rowlock.queue.roles import flows_taken, worker_roles
+from rowlock.queue.roles import describe, flows_taken
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_settled(why, cli_ledger, cli_app, cli_die, cli):
 
 def test_roles_carry_any_flow_name():
     flows = ["plain", "with, comma", "50%", "%2C"]
-    assert flows_taken(worker_roles(flows)) == flows
+    assert flows_taken(describe(flows=flows)) == flows
     assert flows_taken("processor") == []
 
 

@@ -1,6 +1,7 @@
 """Finds the user's program: MODULE:APP."""
 
 import importlib
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -10,6 +11,18 @@ from rowlock.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from rowlock.app import Rowlock
+
+
+def load_app_on(ledger: str | None, target: str) -> "Rowlock":
+    """The same, on the ledger that was named on the command line."""
+    if ledger is not None:
+        # For a program that builds a plain Rowlock(), and for the processes that it starts.
+        os.environ["ROWLOCK_LEDGER_URL"] = ledger
+    app = load_app(target)
+    if ledger is not None and app.settings.ledger_url != ledger:
+        app.close()
+        app.settings = app.settings.model_copy(update={"ledger_url": ledger})
+    return app
 
 
 def load_app(target: str) -> "Rowlock":

@@ -17,6 +17,9 @@ from rowlock.cli import (
     migrate,
     prune,
     records,
+    run,
+    schedules,
+    services,
     status,
     version,
     why,
@@ -28,8 +31,8 @@ from rowlock.errors import RowlockError
 # What `rowlock --help` shows, in this order: a function is a command, a Typer is a group of them.
 PANELS: dict[str, list[Callable[..., None] | typer.Typer]] = {
     "Set up": [init.init, migrate.migrate, doctor.doctor],
-    "Work": [worker.worker, enqueue.enqueue],
-    "Look": [status.status, why.why, instances.instances],
+    "Work": [run.run, worker.worker, enqueue.enqueue],
+    "Look": [status.status, why.why, instances.instances, services.group, schedules.group],
     "Operate": [records.group, dead.group, flows.group, prune.prune],
     "Other": [demo.demo, version.version],
 }
@@ -75,5 +78,5 @@ for panel, entries in PANELS.items():
             app.command(rich_help_panel=panel)(entry)
 
 
-def run() -> None:
+def main() -> None:
     app(prog_name="rowlock")

@@ -28,3 +28,21 @@ RecordName = Annotated[
 RecordNames = Annotated[
     list[str], typer.Argument(metavar="RECORD", help="Numbers, FLOW/KEY, or keys that only one flow has.")
 ]
+AppTarget = Annotated[
+    str, typer.Argument(metavar="MODULE[:APP]", help="Where your Rowlock is; APP is app if it is not given.")
+]
+Flows = Annotated[
+    str | None, typer.Option(metavar="A,B", help="Only these flows; otherwise all.", show_default=False)
+]
+Concurrency = Annotated[
+    int | None,
+    typer.Option(min=1, help="Records of a flow at a time; otherwise as the flow says.", show_default=False),
+]
+InstanceName = Annotated[
+    str | None, typer.Option(help="The instance's name; otherwise host:pid.", show_default=False)
+]
+
+
+def names(text: str | None) -> list[str] | None:
+    """A,B as a list; None when nothing was said."""
+    return [name.strip() for name in text.split(",") if name.strip()] if text else None

@@ -8,12 +8,11 @@ import logging
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from queue import Empty, SimpleQueue
-from typing import Any
 
 from rowlock import clock
+from rowlock.signals import on_signals
 
 logger = logging.getLogger("rowlock.supervisor")
 
@@ -89,7 +88,7 @@ class Supervisor:
 
     def run(self) -> bool:
         """True if every child ended well: by itself, or by a signal that it was sent."""
-        with self._signals():
+        with on_signals(self._inbox.put):
             for child in self._children:
                 child.start(self._inbox)
             while any(child.process or child.restart_at is not None for child in self._children):
@@ -132,18 +131,6 @@ class Supervisor:
         for child in self._children:
             child.restart_at = None
             child.signal(number)
-
-    @contextmanager
-    def _signals(self) -> Iterator[None]:
-        def note(number: int, _frame: Any) -> None:
-            self._inbox.put(number)
-
-        previous = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGINT)}
-        try:
-            yield
-        finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
 
 
 def _how(code: int) -> str:

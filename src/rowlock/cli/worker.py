@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rowlock.cli.loading import load_app
-from rowlock.cli.options import LedgerUrl
+from rowlock.cli.loading import load_app_on
+from rowlock.cli.options import AppTarget, Concurrency, Flows, InstanceName, LedgerUrl, names
+from rowlock.cli.output import note
 
 if TYPE_CHECKING:
     from rowlock.app import Rowlock
@@ -19,25 +20,13 @@ _LEDGER_OF_CHILDREN = "ROWLOCK_WORKER_LEDGER"
 
 
 def worker(
-    target: Annotated[
-        str,
-        typer.Argument(metavar="MODULE[:APP]", help="Where your Rowlock is; APP is app if it is not given."),
-    ],
+    target: AppTarget,
     *,
-    flows: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Only these flows; otherwise all.", show_default=False)
-    ] = None,
-    concurrency: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Records of a flow at a time; otherwise as the flow says.", show_default=False
-        ),
-    ] = None,
+    flows: Flows = None,
+    concurrency: Concurrency = None,
     processes: Annotated[int, typer.Option(min=1, max=1000, help="Worker processes, kept running.")] = 1,
     until_empty: Annotated[bool, typer.Option("--until-empty", help="End when no record is left.")] = False,
-    name: Annotated[
-        str | None, typer.Option(help="The instance's name; otherwise host:pid.", show_default=False)
-    ] = None,
+    name: InstanceName = None,
     supervised: Annotated[bool, typer.Option("--supervised", hidden=True)] = False,
     ledger: LedgerUrl = None,
 ) -> None:
@@ -56,14 +45,10 @@ def worker(
         level=logging.INFO,
         format="%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s",
     )
-    if ledger is not None:
-        # For a program that builds a plain Rowlock(), and for the processes that it starts.
-        os.environ["ROWLOCK_LEDGER_URL"] = ledger
-    app = load_app(target)
-    if ledger is not None and app.settings.ledger_url != ledger:
-        app.close()
-        app.settings = app.settings.model_copy(update={"ledger_url": ledger})
-    chosen = [flow.strip() for flow in flows.split(",") if flow.strip()] if flows else None
+    app = load_app_on(ledger, target)
+    chosen = names(flows)
+    if app.services or app.schedules:
+        note(f"The services and schedules of {target} do not run here: rowlock run {target} runs everything.")
     if processes > 1:
         _check(app, chosen)
         command = [sys.executable, "-m", "rowlock.cli", "worker", target, "--supervised"]

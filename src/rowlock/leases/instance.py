@@ -114,6 +114,11 @@ class Instance:
         self._register()
         self._thread.start()
 
+    def announce(self, roles: str) -> None:
+        """Tells the ledger what this instance does from now on."""
+        self.roles = roles
+        self._ledger.run_safely("instance_roles", id=self.id, roles=roles)
+
     def stop(self, reason: str = "stopped") -> None:
         """Leaves the registry. What it still holds becomes claimable at once."""
         self.keeper.close()

@@ -109,7 +109,8 @@ class Leader:
         changes: asyncio.Queue[Lease | None] = asyncio.Queue()
 
         def put(change: Lease | None) -> None:
-            loop.call_soon_threadsafe(changes.put_nowait, change)
+            if not self._stopping.is_set():  # afterwards nobody listens, and the loop may be closed
+                loop.call_soon_threadsafe(changes.put_nowait, change)
 
         self.on_elected(put)
         self.on_lost(lambda: put(None))
@@ -136,7 +137,7 @@ class Leader:
 
     def _stand(self) -> Lease | None:
         locks = self._locks()
-        wish = locks.wish(f"leader:{self.name}", ttl=self.ttl, wait=None)
+        wish = locks.wish(lease_name(self.name), ttl=self.ttl, wait=None)
         return locks.acquire(wish, bell=self._bell, stopping=self._stopping)
 
     def _lead(self, lease: Lease) -> None:
@@ -168,3 +169,8 @@ class Leader:
                 logger.exception("a callback of the election %r failed", self.name)
         lease.__exit__(RuntimeError)  # a loss has been told, and is no error of ours
         logger.info("does not lead %r any more", self.name)
+
+
+def lease_name(name: str) -> str:
+    """The lease behind an election: whoever holds it leads."""
+    return f"leader:{name}"

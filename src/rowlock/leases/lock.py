@@ -104,12 +104,16 @@ class Lock:
         assert self._guard is not None  # noqa: S101
         cancelled_by_us = self._guard.end()
         try:
-            await self._locks().off_loop(lease.release)
+            await self.off_loop(lease.release)
         except LedgerError as problem:
             logger.warning("%r could not be given back, it will run out: %s", lease, problem)
         except LeaseLost as lost:
             if kind is None or (cancelled_by_us and issubclass(kind, asyncio.CancelledError)):
                 raise lost from error
+
+    async def off_loop(self, function: Callable[[], None]) -> None:
+        """Something that asks the ledger, to its end."""
+        await self._locks().off_loop(function)
 
     async def _open(self) -> Locks:
         # The first use registers the instance, which asks the ledger.

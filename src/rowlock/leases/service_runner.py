@@ -7,7 +7,7 @@ import logging
 import random
 import threading
 import traceback
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any
 
 from rowlock.errors import LeaseLost, LedgerError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rowlock.leases.lease import Lease
     from rowlock.leases.locks import Locks
-    from rowlock.leases.service_loop import ServiceLoop
+    from rowlock.leases.service_loop import LoopTask, ServiceLoop
 
 logger = logging.getLogger("rowlock.service")
 
@@ -37,7 +37,7 @@ class ServiceRunner:
         self._stopping = threading.Event()
         self._bell = threading.Event()
         self._run: ServiceRun | None = None
-        self._task: Future[Any] | None = None
+        self._task: LoopTask | None = None
         self._crashes = 0
         self._thread = threading.Thread(
             target=self._serve_for_ever, name=f"rowlock-service-{service.name}", daemon=True
@@ -47,7 +47,7 @@ class ServiceRunner:
         self._thread.start()
 
     def stop(self) -> None:
-        """Tells it; `join` waits."""
+        """Tells it; it ends when its function has come back."""
         self._stopping.set()
         self._bell.set()
         run, task = self._run, self._task
@@ -56,15 +56,16 @@ class ServiceRunner:
         if task is not None:
             task.cancel()
 
-    def join(self, timeout: float | None = None) -> bool:
-        """False if the function has not come back. Its lease is then left to run out, because it may still act."""
-        self._thread.join(timeout)
-        if self._thread.is_alive():
-            if self._run is not None:
-                self._locks.keeper.drop(self._run.lease)
+    @property
+    def running(self) -> bool:
+        return self._thread.is_alive()
+
+    def leave(self) -> None:
+        """A function that has not come back may still act: its lease is not given back, but left to run out."""
+        run = self._run
+        if self.running and run is not None:
+            self._locks.keeper.drop(run.lease)
             logger.error("service %r did not stop in time; its lease runs out by itself", self.service.name)
-            return False
-        return True
 
     # -- holding -----------------------------------------------------------------------------------------------
 
@@ -90,7 +91,8 @@ class ServiceRunner:
                 self._repeat(run)
             if self.service.on_stop is not None:
                 self._attempt(run, self.service.on_stop)
-            self._note("stopped", None)
+            if not self._crashes:  # the reason of a crash stays in sight until it runs again
+                self._note("stopped", None)
         except LedgerError as error:
             logger.warning("service %r gives up its lease, without the ledger: %s", self.service.name, error)
         finally:

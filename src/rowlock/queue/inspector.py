@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 LIVE = ("pending", "processing", "retry_wait")
 SETTLED = ("completed", "dead", "cancelled")
 NEWEST = 2**63 - 1
-_NAMES = {"flow_name": "flow", "record_key": "key"}
+_NAMES = {
+    "flow_name": "flow",
+    "record_key": "key",
+    "schedule_name": "schedule",
+    "service_name": "service",
+}
 
 
 class Inspector:

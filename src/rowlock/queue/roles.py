@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_WORKER = "worker:"
 
-
-def worker_roles(flows: Iterable[str]) -> str:
-    """`worker:score_survey,export`: a worker, and the flows it takes."""
-    return _WORKER + ",".join(flow.replace("%", "%25").replace(",", "%2C") for flow in flows)
+def describe(
+    *, flows: Iterable[str] = (), services: Iterable[str] = (), schedules: Iterable[str] = ()
+) -> str:
+    """`worker:score_survey,export;service:edgar_monitor`: each role, and the names it has to do with."""
+    roles = {"worker": flows, "service": services, "schedule": schedules}
+    named = {role: ",".join(quote(name, safe=_PLAIN) for name in names) for role, names in roles.items()}
+    return ";".join(f"{role}:{names}" for role, names in named.items() if names) or "program"
 
 
 def flows_taken(roles: str) -> list[str]:
-    """The flows that a worker with these roles takes; none for anything else."""
-    if not roles.startswith(_WORKER):
-        return []
-    return [unquote(flow) for flow in roles.removeprefix(_WORKER).split(",")]
+    """The flows that an instance with these roles takes; none if it is no worker."""
+    for role in roles.split(";"):
+        kind, _, names = role.partition(":")
+        if kind == "worker":
+            return [unquote(flow) for flow in names.split(",")]
+    return []
+
+
+# Everything but what the roles are written with: , ; : and the % of the quoting itself.
+_PLAIN = "".join(chr(code) for code in range(32, 127) if chr(code) not in ",;:%")

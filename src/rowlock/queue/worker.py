@@ -24,14 +24,14 @@ from rowlock.queue.lane import Lane, place
 from rowlock.queue.maintenance import Maintenance
 from rowlock.queue.process_executor import ProcessExecutor
 from rowlock.queue.record import Holder, Record
-from rowlock.queue.roles import worker_roles
+from rowlock.queue.roles import describe
 from rowlock.queue.settler import Settler
 from rowlock.queue.suspects import Suspects
 from rowlock.queue.watchdog import Watchdog
+from rowlock.signals import on_signals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from types import FrameType
 
     from rowlock.ledger.rows import Held, Wish
     from rowlock.queue.flow import Flow
@@ -81,7 +81,7 @@ class Worker:
         self._failure: BaseException | None = None
         # An instance that was given is shared with services and locks: whoever gave it starts and ends it.
         self._owns_instance = instance is None
-        self.instance = instance or Instance(self.settings, name=name, roles=worker_roles(self.flows))
+        self.instance = instance or Instance(self.settings, name=name, roles=describe(flows=self.flows))
         self.instance.on_lost(self._on_lost)
         self.instance.on_drain(self._on_drain)
         self._suspects = Suspects(self._control)
@@ -131,16 +131,10 @@ class Worker:
 
     def run(self) -> None:
         """Works until SIGTERM or SIGINT (or until empty), then leaves in good order."""
-        previous = {
-            number: signal.signal(number, self._on_signal) for number in (signal.SIGTERM, signal.SIGINT)
-        }
-        try:
+        with on_signals(self._on_signal):
             self.start()
             while not self.join(0.5):
                 pass
-        finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
 
     def __enter__(self) -> Self:
         self.start()
@@ -150,7 +144,7 @@ class Worker:
         self.stop()
         self.join()
 
-    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+    def _on_signal(self, number: int) -> None:
         logger.info(
             "%s: %s", signal.Signals(number).name, "leaving now" if self._stopping.is_set() else "finishing"
         )

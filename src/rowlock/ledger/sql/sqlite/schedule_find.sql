@@ -1,0 +1,2 @@
+-- Where a schedule stands.
+SELECT cron, tz, last_tick FROM schedules WHERE schedule_name = :name
