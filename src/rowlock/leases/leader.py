@@ -119,8 +119,7 @@ class Leader:
             while True:
                 yield await changes.get()
         finally:
-            self._stopping.set()  # without waiting for the thread: this may run while the loop closes
-            self._bell.set()
+            await asyncio.to_thread(self.stop)
 
     # -- the campaign --------------------------------------------------------------------------------------------
 

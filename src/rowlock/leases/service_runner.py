@@ -36,6 +36,7 @@ class ServiceRunner:
         self._loop = loop
         self._stopping = threading.Event()
         self._bell = threading.Event()
+        self._left = False  # nobody waits for the thread any more: it must not touch the ledger again
         self._run: ServiceRun | None = None
         self._task: LoopTask | None = None
         self._crashes = 0
@@ -64,6 +65,7 @@ class ServiceRunner:
         """A function that has not come back may still act: its lease is not given back, but left to run out."""
         run = self._run
         if self.running and run is not None:
+            self._left = True
             self._locks.keeper.drop(run.lease)
             logger.error("service %r did not stop in time; its lease runs out by itself", self.service.name)
 
@@ -97,7 +99,8 @@ class ServiceRunner:
             logger.warning("service %r gives up its lease, without the ledger: %s", self.service.name, error)
         finally:
             self._run = None
-            lease.__exit__(RuntimeError)  # a loss has been told, and is no error of ours
+            if not self._left:
+                lease.__exit__(RuntimeError)  # a loss has been told, and is no error of ours
             logger.info("service %r does not run here any more", self.service.name)
 
     def _repeat(self, run: ServiceRun) -> None:
@@ -135,6 +138,8 @@ class ServiceRunner:
         )
 
     def _note(self, state: str, reason: str | None, *, crashed: bool = False) -> None:
+        if self._left:
+            return
         run = self._run
         assert run is not None  # noqa: S101 - only a holder has something to say
         self._locks.keeper.ledger.run_safely(

@@ -7,7 +7,9 @@ FROM (SELECT ledger_time() AS now) AS t
 WHERE EXISTS (SELECT 1 FROM service_locks AS l
               WHERE l.lock_name = :name AND l.slot = 0 AND l.token = :token AND l.expires_at > t.now)
 ON CONFLICT (service_name) DO UPDATE
-SET token = excluded.token, instance_id = excluded.instance_id, state = 'running', reason = NULL,
+SET token = excluded.token, instance_id = excluded.instance_id, state = 'running',
+    reason = CASE WHEN s.crashes_in_row > 0 THEN s.reason END,  -- of the last crash, until a run went well
+   
     every_seconds = excluded.every_seconds, runs = s.runs + 1, updated_at = excluded.updated_at,
     run_at = CASE WHEN s.run_at + 2 * excluded.every_seconds > excluded.run_at
                   THEN min(s.run_at + excluded.every_seconds, excluded.run_at)
