@@ -7,7 +7,9 @@ RowlockError
 ├── InvalidInput              a value that was refused before anything was written
 │   ├── InvalidPayload        not JSON, or too large
 │   ├── InvalidKey            empty, too long, or not a string
-│   └── InvalidPriority       outside 0 … 100
+│   ├── InvalidPriority       outside 0 … 100
+│   ├── InvalidJob            a job with parts that are wrong; it says which
+│   └── IdempotencyConflict   an idempotency key that was used for something else
 ├── LedgerError               the coordination database
 │   ├── LedgerUnavailable     it cannot be reached now; trying again later may work
 │   ├── LedgerFull            its disk is full
@@ -23,6 +25,8 @@ Two more are raised by handlers, to say how a record goes on: Reject and RetryLa
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 
 class RowlockError(Exception):
@@ -55,6 +59,27 @@ class InvalidKey(InvalidInput):
 
 class InvalidPriority(InvalidInput):
     """A priority is outside 0 … 100."""
+
+
+class Problem(NamedTuple):
+    """One part that is wrong: a JSON pointer to it, and what is wrong with it."""
+
+    pointer: str
+    detail: str
+
+
+class InvalidJob(InvalidInput):
+    """A job was refused; `problems` points to each part that is wrong."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        self.problems = problems
+        shown = "; ".join(f"{problem.pointer}: {problem.detail}" for problem in problems[:5])
+        more = f"; and {len(problems) - 5} more" if len(problems) > 5 else ""
+        super().__init__(f"{shown}{more}")
+
+
+class IdempotencyConflict(InvalidInput):
+    """An idempotency key was used before, for something else."""
 
 
 class LedgerError(RowlockError):

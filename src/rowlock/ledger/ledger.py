@@ -164,9 +164,11 @@ class Ledger(ABC):
         run_at: datetime | None,
         batch: int,
         notify: bool,
+        job: int | None = None,
     ) -> list[int]:
         """Accepts the records whose keys are new, all or nothing; the ids of those accepted, in order.
 
+        With a job they are its inputs: whoever settles them counts them there.
         Raises UnknownFlow or FlowClosed, with nothing written.
         """
 
@@ -215,6 +217,10 @@ class Ledger(ABC):
     @abstractmethod
     def redrive(self, ids: Sequence[int]) -> list[int]:
         """Makes dead or cancelled records pending again; the ids that were."""
+
+    @abstractmethod
+    def count_job(self, on: LedgerConnection, job: int, *, done: int, dead: int, cancelled: int) -> None:
+        """Counts inputs by hand, for a repair; whoever settles inputs counts them in the same statement."""
 
     @abstractmethod
     def prune(self, seconds: float, *, dead_too: bool, limit: int) -> int:

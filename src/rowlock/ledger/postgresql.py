@@ -42,8 +42,11 @@ class PostgresqlLedger(Ledger):
         run_at: datetime | None,
         batch: int,
         notify: bool,
+        job: int | None = None,
     ) -> list[int]:
-        common = {"flow": flow, "priority": priority, "run_at": run_at, "batch": batch, "notify": notify}
+        common = {
+            "flow": flow, "priority": priority, "run_at": run_at, "batch": batch, "notify": notify, "job": job,
+        }  # fmt: skip
         pieces = [
             {"keys": k, "payloads": p, "channel": self.channel, **common}
             for k, p in zip(chunks(list(keys), _CHUNK), chunks(list(payloads), _CHUNK), strict=True)
@@ -134,6 +137,9 @@ class PostgresqlLedger(Ledger):
 
     def redrive(self, ids: Sequence[int]) -> list[int]:
         return [row.id for row in self.run("redrive", ids=list(ids), channel=self.channel)]
+
+    def count_job(self, on: LedgerConnection, job: int, *, done: int, dead: int, cancelled: int) -> None:
+        on.all("job_adjust", {"job": job, "done": done, "dead": dead, "cancelled": cancelled, "why": None})
 
     def prune(self, seconds: float, *, dead_too: bool, limit: int) -> int:
         return int(self.run("prune_history", seconds=seconds, dead_too=dead_too, limit=limit)[0].records)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sqlite3
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlalchemy import event
@@ -13,6 +15,7 @@ from rowlock import clock
 from rowlock.databases.engine import SQLITE_BUSY_SECONDS
 from rowlock.ledger.ledger import Ledger, LedgerConnection, check_open
 from rowlock.ledger.rows import Held
+from rowlock.ledger.sqlite_jobs import count_job, reopen_jobs
 from rowlock.ledger.sqlite_locks import SqliteLocks
 
 if TYPE_CHECKING:
@@ -53,6 +56,7 @@ class SqliteLedger(Ledger):
         run_at: datetime | None,
         batch: int,
         notify: bool,
+        job: int | None = None,
     ) -> list[int]:
         if on is None:
             with self.transaction() as transaction:
@@ -65,10 +69,11 @@ class SqliteLedger(Ledger):
                     run_at=run_at,
                     batch=batch,
                     notify=notify,
+                    job=job,
                 )
         now = clock.wall()
         due = now if run_at is None else run_at.timestamp()
-        common = {"flow": flow, "priority": priority, "batch": batch, "now": now, "run_at": due}
+        common = {"flow": flow, "priority": priority, "batch": batch, "now": now, "run_at": due, "job": job}
         rows = [
             {"key": key, "payload": payload, **common} for key, payload in zip(keys, payloads, strict=True)
         ]
@@ -100,7 +105,12 @@ class SqliteLedger(Ledger):
         return settled, claimed
 
     def complete(self, on: LedgerConnection, *, id: int, token: int, result: str | None) -> bool:  # noqa: A002
-        return bool(_settle(on, "complete_history", [{"id": id, "token": token, "result": result}]))
+        input_ = on.one("record_job", {"id": id})
+        done = bool(_settle(on, "complete_history", [{"id": id, "token": token, "result": result}]))
+        if done and input_ is not None:
+            reused = bool((json.loads(result or "null") or {}).get("reused"))
+            count_job(on, input_.job_id, done=1, reused=int(reused))
+        return done
 
     def fail(self, holder: int | None, failures: Sequence[Failure]) -> set[int]:
         settled: set[int] = set()
@@ -111,6 +121,7 @@ class SqliteLedger(Ledger):
                     settled.add(failure.id)
                     transaction.many("fail_dead", [params])
                     if failure.final:
+                        _count_dead(transaction, failure.id, failure.reason)
                         transaction.many("leave_queue", [params])
                     else:
                         transaction.many("fail_later", [params])
@@ -140,6 +151,7 @@ class SqliteLedger(Ledger):
                 transaction.many("takeover_log", [params])
                 if final:
                     transaction.many("takeover_dead", [params])
+                    _count_dead(transaction, row.id, "its workers died")
                     dead += transaction.many("leave_queue", [params])
                 else:
                     returned += transaction.many("takeover_return", [params])
@@ -148,6 +160,9 @@ class SqliteLedger(Ledger):
     def cancel(self, ids: Sequence[int], reason: str) -> list[int]:
         with self.transaction() as transaction:
             done = [id_ for id_ in ids if transaction.all("cancel_history", {"id": id_, "reason": reason})]
+            inputs = [row for id_ in done if (row := transaction.one("record_job", {"id": id_}))]
+            for job, cancelled in Counter(row.job_id for row in inputs).items():
+                count_job(transaction, job, cancelled=cancelled)
             transaction.many("cancel_queue", [{"id": id_} for id_ in done])
         return done
 
@@ -157,10 +172,15 @@ class SqliteLedger(Ledger):
 
     def redrive(self, ids: Sequence[int]) -> list[int]:
         with self.transaction() as transaction:
-            done = [id_ for id_ in ids if transaction.all("redrive_queue", {"id": id_})]
+            back = [row for id_ in ids for row in transaction.all("redrive_queue", {"id": id_})]
+            done = [row.id for row in back]
+            reopen_jobs(transaction, back)
             transaction.many("redrive_log", [{"id": id_} for id_ in done])
             transaction.many("redrive_history", [{"id": id_} for id_ in done])
         return done
+
+    def count_job(self, on: LedgerConnection, job: int, *, done: int, dead: int, cancelled: int) -> None:
+        count_job(on, job, done=done, dead=dead, cancelled=cancelled)
 
     def prune(self, seconds: float, *, dead_too: bool, limit: int) -> int:
         with self.transaction() as transaction:
@@ -175,6 +195,12 @@ class SqliteLedger(Ledger):
 
     def wake(self, flow: str) -> None:
         """Nothing to do: workers see that the file changed."""
+
+
+def _count_dead(on: LedgerConnection, id_: int, reason: str) -> None:
+    input_ = on.one("record_job", {"id": id_})
+    if input_ is not None:
+        count_job(on, input_.job_id, dead=1, why=f"{input_.record_key}: {reason}")
 
 
 def _begin_immediate(connection: Connection) -> None:

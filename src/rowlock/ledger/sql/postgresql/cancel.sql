@@ -8,5 +8,8 @@ WITH gone AS (
     SELECT id, token + 1, holder, created_at, claimed_at, rowlock.ledger_time(), attempt, priority, deaths,
            redrives, 'cancelled', flow_name, record_key, payload, %(reason)s
     FROM gone
+), counted AS MATERIALIZED (
+    SELECT rowlock.count_job(job_id, 0, 0, count(*), 0, NULL) AS ended
+    FROM gone WHERE job_id IS NOT NULL GROUP BY job_id ORDER BY job_id
 )
-SELECT id FROM gone
+SELECT id, (SELECT count(ended) FROM counted) AS jobs FROM gone

@@ -13,9 +13,9 @@ WITH incoming AS MATERIALIZED (
     RETURNING record_id
 ), queued AS (
     INSERT INTO rowlock.processing_queue
-        (id, flow_name, record_key, payload, priority, status, ready, created_at, run_at)
+        (id, flow_name, record_key, payload, priority, status, ready, created_at, run_at, job_id)
     SELECT i.id, %(flow)s, i.record_key, i.payload::json, %(priority)s, 'pending',
-           due.run_at <= due.now, due.now, due.run_at
+           due.run_at <= due.now, due.now, due.run_at, %(job)s::bigint
     FROM incoming i,
          (SELECT now, coalesce(%(run_at)s::timestamptz, now) AS run_at
           FROM (SELECT rowlock.ledger_time() AS now) AS t) AS due

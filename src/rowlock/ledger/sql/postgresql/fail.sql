@@ -36,5 +36,8 @@ WITH s AS MATERIALIZED (
     SELECT s.id, s.token, t.attempt, s.outcome, s.error_type, s.message, s.traceback, s.fingerprint, %(holder)s,
            t.claimed_at, rowlock.ledger_time()
     FROM settled AS t JOIN s ON s.id = t.id
+), counted AS MATERIALIZED (
+    SELECT rowlock.count_job(job_id, 0, count(*), 0, 0, min(record_key || ': ' || reason)) AS ended
+    FROM gone WHERE job_id IS NOT NULL GROUP BY job_id ORDER BY job_id
 )
-SELECT id FROM settled
+SELECT id, (SELECT count(ended) FROM counted) AS jobs FROM settled

@@ -44,8 +44,11 @@ WITH orphan AS MATERIALIZED (
     FROM (SELECT id, token, attempt, holder, claimed_at, instance_name FROM returned
           UNION ALL
           SELECT id, token, attempt, holder, claimed_at, instance_name FROM gone) AS t
+), counted AS MATERIALIZED (
+    SELECT rowlock.count_job(job_id, 0, count(*), 0, 0, min(record_key || ': its workers died')) AS ended
+    FROM gone WHERE job_id IS NOT NULL GROUP BY job_id ORDER BY job_id
 )
 SELECT 'returned' AS fate, flow_name, count(*) AS records, pg_notify(%(channel)s, flow_name)::text AS woken
 FROM returned GROUP BY flow_name
 UNION ALL
-SELECT 'dead', flow_name, count(*), NULL FROM gone GROUP BY flow_name
+SELECT 'dead', flow_name, count(*), (SELECT count(ended)::text FROM counted) FROM gone GROUP BY flow_name

@@ -1,0 +1,115 @@
+"""The finalizer: announces ends, ends what is late, and repairs what should never need it. One instance of all does it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING, Any
+
+from rowlock.errors import LedgerError
+from rowlock.leases.acquisition import Acquisition, try_to_take
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rowlock.jobs.jobs import Jobs
+    from rowlock.leases.instance import Instance
+    from rowlock.leases.lease import Lease
+    from rowlock.ledger.ledger import Ledger
+
+logger = logging.getLogger("rowlock.jobs")
+
+_TTL = 30.0
+_BATCH = 100
+END_FLOW = "rowlock.job_end"
+
+
+class Finalizer:
+    def __init__(
+        self,
+        ledger: Ledger,
+        jobs: Jobs,
+        instance: Instance,
+        enqueue: Callable[..., Any],
+        *,
+        every: float = 1.0,
+    ) -> None:
+        self._ledger = ledger
+        self._jobs = jobs
+        self._instance = instance
+        self._enqueue = enqueue
+        self._every = every
+        self._lease: Lease | None = None
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="rowlock-finalizer", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self._every):
+            try:
+                if self._is_elected():
+                    self.turn()
+            except LedgerError as error:
+                logger.warning("the finalizer waits for the ledger: %s", error)
+
+    def turn(self) -> None:
+        self.end_late()
+        self.hold_back()
+        self.repair()
+        self.announce()
+
+    def end_late(self) -> None:
+        for row in self._ledger.run_safely("jobs_late"):
+            if self._jobs.fail(row.job_key, "its deadline has passed"):
+                logger.warning("job %s: its deadline has passed", row.job_key)
+
+    def hold_back(self) -> None:
+        """Inputs that came back to the queue after their job had ended."""
+        for row in self._ledger.run_safely("jobs_leaking"):
+            if row.status == "CANCELLED":
+                self._jobs.cancel_live(row.job_id, "its job was cancelled")
+            else:
+                self._ledger.run("job_hold_back", job=row.job_id)
+
+    def repair(self) -> int:
+        """Counts that differ from the inputs: there are none unless the tables were changed by hand. How many."""
+        found = self._ledger.run_safely("jobs_miscounted")
+        for row in found:
+            with self._ledger.transaction() as transaction:
+                transaction.one("job_lock", {"job": row.job_id})
+                wrong = transaction.all("job_actual", {"job": row.job_id})[0]
+                self._ledger.count_job(
+                    transaction, row.job_id, done=wrong.done, dead=wrong.dead, cancelled=wrong.cancelled
+                )
+            logger.error(
+                "job %s: its counts were off by %s, and have been repaired", row.job_key, tuple(wrong)
+            )
+        return len(found)
+
+    def announce(self) -> None:
+        """Every end goes into the outbox, in one commit with the note that it did: its manifest and its webhook."""
+        for row in self._ledger.run_safely("jobs_untold", limit=_BATCH):
+            with self._ledger.transaction() as transaction:
+                if transaction.one("job_told", {"job": row.job_id, "ends": row.ends}) is not None:
+                    self._enqueue(
+                        END_FLOW,
+                        {"job": row.job_key, "end": row.ends},
+                        key=f"{row.job_key}#{row.ends}",
+                        connection=transaction.connection,
+                    )
+
+    def _is_elected(self) -> bool:
+        """True on one instance of all; the lease is kept until this instance ends."""
+        if self._lease is None or not self._lease.held:
+            wish = Acquisition(
+                self._instance.keeper, "rowlock.finalizer", ttl=_TTL, wait=0, owner=self, writes=self._ledger
+            )
+            self._lease = try_to_take(wish)
+        return self._lease is not None

@@ -1,0 +1,299 @@
+"""Jobs: submit, look, cancel, drive again. What runs the inputs is the queue; this only counts on it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rowlock import clock
+from rowlock.errors import IdempotencyConflict, InvalidInput, InvalidJob, NotFound, Problem, Refused
+from rowlock.jobs.job import Job, JobEvent, JobInput, Policy
+from rowlock.queue.payload import check_priority, decode, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rowlock.ledger.ledger import Ledger, LedgerConnection, Row
+    from rowlock.queue.flow import Flow
+
+NEWEST = 2**63 - 1
+_PAGE = 1000
+_MOST_PROBLEMS = 100
+
+
+class ExporterLike(Protocol):
+    """What a job has to know of its exporter."""
+
+    @property
+    def name(self) -> str: ...
+    def validate(self, raw: Mapping[str, Any]) -> Any: ...
+    @property
+    def flow(self) -> Flow: ...
+    def key(self, fields: Any) -> str: ...
+    def dump(self, fields: Any) -> dict[str, Any]: ...
+
+
+def flow_of(exporter: str) -> str:
+    """The flow whose records are the inputs of this exporter's jobs."""
+    return f"export.{exporter}"
+
+
+class Jobs:
+    """The jobs of one ledger, for the exporters that this program has."""
+
+    def __init__(
+        self, ledger: Ledger, exporters: Mapping[str, ExporterLike], *, max_inputs: int = 100_000
+    ) -> None:
+        self._ledger = ledger
+        self._exporters = exporters
+        self._max_inputs = max_inputs
+        self._registered: set[str] = set()
+
+    # -- submit ----------------------------------------------------------------------------------------------
+
+    def submit(
+        self,
+        inputs: Sequence[Mapping[str, Any]],
+        *,
+        exporter: str | None = None,
+        policy: Policy = "fail_fast",
+        priority: int = 0,
+        deadline: float | None = None,
+        webhook_url: str | None = None,
+        idempotency_key: str | None = None,
+        requested_by: str | None = None,
+    ) -> tuple[Job, bool]:
+        """One job of all these inputs, or an error and nothing; False if the idempotency key had made it before."""
+        chosen = self._exporter(exporter)
+        payloads = self.validate(inputs, exporter=chosen.name)
+        check_priority(priority)
+        if policy not in ("fail_fast", "continue"):
+            raise InvalidJob([Problem("/policy", f"{policy!r} is neither fail_fast nor continue")])
+        if deadline is not None and not deadline > 0:
+            raise InvalidJob([Problem("/deadline", f"{deadline!r} s: a job needs some time")])
+        order = {
+            "exporter": chosen.name,
+            "policy": policy,
+            "priority": priority,
+            "deadline": deadline,
+            "webhook": webhook_url,
+        }
+        body_hash = hashlib.sha256(json.dumps([order, payloads], sort_keys=True).encode()).hexdigest()
+        made = {
+            **order,
+            "total": len(payloads),
+            "requested_by": requested_by,
+            "idempotency_key": idempotency_key,
+            "body_hash": body_hash,
+        }
+        self._register(chosen.flow)
+        with self._ledger.transaction() as transaction:
+            key = self._create(transaction, made, payloads)
+        if key is not None:
+            return self.get(key), True
+        return self._repeated(str(idempotency_key), body_hash), False
+
+    def validate(
+        self, inputs: Sequence[Mapping[str, Any]], *, exporter: str | None = None
+    ) -> dict[str, dict[str, Any]]:
+        """Key → fields of each input; InvalidJob with a pointer to each part that is wrong."""
+        chosen = self._exporter(exporter)
+        if not inputs:
+            raise InvalidJob([Problem("/inputs", "a job needs at least one input")])
+        if len(inputs) > self._max_inputs:
+            raise InvalidJob(
+                [
+                    Problem(
+                        "/inputs", f"{len(inputs):,} inputs are more than the limit of {self._max_inputs:,}"
+                    )
+                ]
+            )
+        found: dict[str, dict[str, Any]] = {}
+        first: dict[str, int] = {}
+        problems: list[Problem] = []
+        for number, raw in enumerate(inputs):
+            try:
+                fields = chosen.validate(raw)
+                key = chosen.key(fields)
+            except InvalidInput as error:
+                pointer = getattr(error, "pointer", "")
+                problems.append(Problem(f"/inputs/{number}{pointer}", str(error)))
+            else:
+                if key in found:
+                    problems.append(Problem(f"/inputs/{number}", f"the same as /inputs/{first[key]}"))
+                found[key], first[key] = chosen.dump(fields), number
+            if len(problems) >= _MOST_PROBLEMS:
+                break
+        if problems:
+            raise InvalidJob(problems)
+        return found
+
+    def _create(
+        self, transaction: LedgerConnection, made: dict[str, Any], payloads: dict[str, dict[str, Any]]
+    ) -> str | None:
+        row = transaction.one("job_create", made)
+        if row is not None and self._ledger.dialect == "sqlite":
+            row = transaction.one("job_key", {"job": row.job_id})
+        if row is None:
+            return None
+        limit = self._ledger.settings.max_payload_bytes
+        texts = [encode(fields, limit, f"input {key}") for key, fields in payloads.items()]
+        self._ledger.enqueue(
+            transaction,
+            flow=flow_of(made["exporter"]),
+            keys=[f"{row.job_key}/{key}" for key in payloads],
+            payloads=texts,
+            priority=made["priority"],
+            run_at=None,
+            batch=secrets.randbits(62),
+            notify=True,
+            job=row.job_id,
+        )
+        transaction.all("job_event", {"job": row.job_id, "kind": "submitted", "detail": None})
+        return str(row.job_key)
+
+    def _register(self, flow: Flow) -> None:
+        """The first job may come before the first worker."""
+        if flow.name not in self._registered:
+            self._ledger.run_safely("flow_register", **flow.limits)
+            self._registered.add(flow.name)
+
+    def _repeated(self, idempotency_key: str, body_hash: str) -> Job:
+        row = self._ledger.run_safely("job_repeated", idempotency_key=idempotency_key)[0]
+        if row.body_hash != body_hash:
+            raise IdempotencyConflict(
+                f"The idempotency key {idempotency_key!r} has made the job {row.job_key}, of another body. Use a new key for "
+                "a new job."
+            )
+        return self.get(row.job_key)
+
+    def _exporter(self, name: str | None) -> ExporterLike:
+        known = ", ".join(sorted(self._exporters)) or "none"
+        if name is None:
+            if len(self._exporters) != 1:
+                raise InvalidJob([Problem("/exporter", f"say which exporter; there are: {known}")])
+            return next(iter(self._exporters.values()))
+        if name not in self._exporters:
+            raise InvalidJob([Problem("/exporter", f"there is no exporter {name!r}; there are: {known}")])
+        return self._exporters[name]
+
+    # -- look ------------------------------------------------------------------------------------------------
+
+    def get(self, key: str) -> Job:
+        rows = self._ledger.run_safely("job_find", key=key)
+        if not rows:
+            raise NotFound(f"There is no job {key!r}.")
+        return Job.of(rows[0])
+
+    def list(
+        self,
+        *,
+        status: str | None = None,
+        exporter: str | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> list[Job]:
+        """Jobs, newest first; `before` is the id of the last one on the page before."""
+        rows = self._ledger.run_safely(
+            "jobs", status=status, exporter=exporter, before=NEWEST if before is None else before, limit=limit
+        )
+        return [Job.of(row) for row in rows]
+
+    def inputs(self, key: str, *, status: str | None = None, after: int = 0, limit: int = 100) -> Inputs:
+        """Inputs in the order in which they were given; `after` is the id of the last one on the page before."""
+        job = self.get(key)
+        rows = self._ledger.run_safely("job_inputs", job=job.id, status=status, after=after, limit=limit)
+        return [_input(row) for row in rows]
+
+    def all_inputs(self, key: str, *, status: str | None = None) -> Iterator[JobInput]:
+        after = 0
+        while page := self.inputs(key, status=status, after=after, limit=_PAGE):
+            yield from page
+            after = page[-1].id
+
+    def events(self, key: str, *, after: int = 0, limit: int = 100) -> Events:
+        rows = self._ledger.run_safely("job_events", job=self.get(key).id, after=after, limit=limit)
+        return [
+            JobEvent(row.event_id, clock.as_datetime(row.happened_at), row.kind, row.detail)  # type: ignore[arg-type]
+            for row in rows
+        ]
+
+    # -- change ----------------------------------------------------------------------------------------------
+
+    def cancel(self, key: str, reason: str = "cancelled") -> Job:
+        """The job ends now: what waits is cancelled, and what runs is revoked."""
+        job = self.get(key)
+        if not self._stop(job, "CANCELLED", reason):
+            raise Refused(f"Job {key} has ended already: it is {self.get(key).status}.")
+        self.cancel_live(job.id, reason)
+        return self.get(key)
+
+    def fail(self, key: str, reason: str) -> bool:
+        """The job ends as failed; what waits is held back. False if it had ended before."""
+        job = self.get(key)
+        stopped = self._stop(job, "FAILED", reason)
+        if stopped:
+            self._ledger.run("job_hold_back", job=job.id)
+        return stopped
+
+    def _stop(self, job: Job, status: str, reason: str) -> bool:
+        with self._ledger.transaction() as transaction:
+            stopped = transaction.one("job_stop", {"key": job.key, "status": status, "why": reason})
+            if stopped is not None:
+                transaction.all("job_event", {"job": job.id, "kind": status.lower(), "detail": reason})
+        return stopped is not None
+
+    def cancel_live(self, job_id: int, reason: str) -> None:
+        while rows := self._ledger.run("job_live_ids", job=job_id, limit=_PAGE):
+            self._ledger.cancel([row.id for row in rows], reason)
+
+    def redrive(self, key: str, *, input_ids: Sequence[int] | None = None) -> int:
+        """Dead and cancelled inputs run again, all of them or those named, and the job is open again; how many."""
+        job = self.get(key)
+        if input_ids is not None:
+            own = {row.id for row in self._redrivable(job.id)}
+            strangers = [id_ for id_ in input_ids if id_ not in own]
+            if strangers:
+                raise Refused(
+                    f"Job {key}: the inputs {strangers[:10]} are neither dead nor cancelled inputs of it."
+                )
+            return len(self._ledger.redrive(list(input_ids)))
+        ids = [row.id for row in self._redrivable(job.id)]
+        if not ids:
+            raise Refused(
+                f"Job {key} is {job.status} and has no dead or cancelled inputs: there is nothing to drive again."
+            )
+        return sum(len(self._ledger.redrive(ids[at : at + _PAGE])) for at in range(0, len(ids), _PAGE))
+
+    def _redrivable(self, job_id: int) -> Iterator[Row]:
+        after = 0
+        while rows := self._ledger.run_safely("job_input_ids", job=job_id, after=after, limit=_PAGE):
+            yield from rows
+            after = rows[-1].id
+
+
+Inputs = list[JobInput]  # their own names: inside the class `list` is a method
+Events = list[JobEvent]
+
+
+def _input(row: Row) -> JobInput:
+    result = decode(row.result) or {}
+    return JobInput(
+        id=row.input_id,
+        fields=decode(row.fields),
+        status=row.status,
+        attempts=row.attempt_count,
+        next_retry_at=clock.as_datetime(row.next_retry_at),
+        path=row.s3_path,
+        reused=bool(row.is_reused),
+        rows=result.get("rows"),
+        bytes=result.get("bytes"),
+        sha256=result.get("sha256"),
+        error=row.error_message,
+        holder=row.lease_owner,
+        created_at=clock.as_datetime(row.created_at),  # type: ignore[arg-type] # never null
+        claimed_at=clock.as_datetime(row.claimed_at),
+        settled_at=clock.as_datetime(row.settled_at),
+    )

@@ -1,0 +1,9 @@
+-- Open jobs whose kept counts differ from their inputs. There are none, unless somebody changed the tables by hand.
+SELECT j.job_id, j.job_key, c.done, c.dead, c.cancelled
+FROM rowlock.export_job AS j
+CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE i.status = 'SUCCEEDED') AS done, count(*) FILTER (WHERE i.status = 'DLQ') AS dead,
+           count(*) FILTER (WHERE i.status = 'CANCELLED') AS cancelled
+    FROM rowlock.export_job_input AS i WHERE i.job_id = j.job_id
+) AS c
+WHERE j.status IN ('SUBMITTED', 'RUNNING') AND (j.done, j.dead, j.cancelled) <> (c.done, c.dead, c.cancelled)

@@ -1,0 +1,2 @@
+-- How a record was settled.
+SELECT status FROM processing_history WHERE id = :id
