@@ -5,7 +5,7 @@
 
 import feeds
 
-from rowlock import Record, Rowlock, ServiceRun
+from rowlock import LeaseTransaction, Record, Rowlock, ServiceRun
 
 app = Rowlock()  # sqlite:///rowlock.db here, or what ROWLOCK_LEDGER_URL says
 alerts = app.outbox("alert")
@@ -44,7 +44,7 @@ def halt_monitor(run: ServiceRun) -> None:
             note_poll(tx, run)
 
 
-def note_poll(tx, run: ServiceRun) -> None:
+def note_poll(tx: LeaseTransaction, run: ServiceRun) -> None:
     tx.execute("INSERT INTO polls VALUES (:service, :token)", {"service": run.name, "token": run.token})
 
 

@@ -9,6 +9,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
 
 from monitors import app
 from sqlalchemy import text
@@ -29,8 +32,8 @@ def main() -> int:
             for table in TABLES:
                 connection.execute(text(table))
         command = [sys.executable, "-m", "rowlock.cli", "run", "monitors"]
-        with open("instances.log", "wb") as log:
-            fleet = [subprocess.Popen(command, stderr=log) for _ in range(3)]
+        with Path("instances.log").open("wb") as log:
+            fleet = [subprocess.Popen(command, stderr=log) for _ in range(3)]  # noqa: S603
         try:
             for service in ("edgar_monitor", "halt_monitor"):
                 kill_the_holder(service)
@@ -51,17 +54,18 @@ def kill_the_holder(service: str) -> None:
     print(f"{service} runs on instance {now.id} (pid {now.pid}), under token {now.token}\n")
 
 
-def holder(service: str):
+class Holder(NamedTuple):
+    id: int
+    pid: int
+    token: int
+
+
+def holder(service: str) -> Holder | None:
     rows = [row for row in app.ledger.run("services") if row.service_name == service and row.holder]
     alive = {row.id: row for row in app.ledger.run("instances", everyone=False, limit=100)}
     if not rows or rows[0].holder not in alive or rows[0].seconds_left <= 0:
         return None
     return Holder(rows[0].holder, alive[rows[0].holder].pid, rows[0].token)
-
-
-class Holder:
-    def __init__(self, instance: int, pid: int, token: int) -> None:
-        self.id, self.pid, self.token = instance, pid, token
 
 
 def polls(service: str) -> int:
@@ -72,12 +76,14 @@ def verdict() -> int:
     with app:
         found = count("SELECT count(*) FROM edgar_filings") + count("SELECT count(*) FROM halt_events")
         alerts = count("SELECT count(*) FROM sent_alerts")
-        waiting = count("SELECT count(*) FROM sent_alerts") and live_alerts()
+        waiting = live_alerts()
         alerts_twice = alerts - count("SELECT count(DISTINCT message) FROM sent_alerts")
         reports = count("SELECT count(*) FROM reports")
         reports_twice = reports - count("SELECT count(DISTINCT tick) FROM reports")
     lost = found - alerts - waiting
-    print(f"events found: {found}; alerts sent: {alerts}, waiting: {waiting}, twice: {alerts_twice}, lost: {lost}")
+    print(
+        f"events found: {found}; alerts sent: {alerts}, waiting: {waiting}, twice: {alerts_twice}, lost: {lost}"
+    )
     print(f"reports: {reports}, twice: {reports_twice}")
     return int(bool(alerts_twice or reports_twice or lost))
 
@@ -92,7 +98,7 @@ def count(query: str, **parameters: str) -> int:
         return int(connection.execute(text(query), parameters).scalar() or 0)
 
 
-def wait_for(condition, what: str) -> None:
+def wait_for(condition: Callable[[], object], what: str) -> None:
     give_up = time.monotonic() + 60
     while not condition():
         if time.monotonic() > give_up:
