@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from rowlock.leases.transaction import LeaseTransaction
     from rowlock.queue.enqueue import Enqueued
     from rowlock.queue.letters import DeadLetters
+    from rowlock.queue.outbox import Outbox
     from rowlock.queue.processor import DistributedProcessor
     from rowlock.queue.record import Record
     from rowlock.queue.retry import Backoff
@@ -62,6 +63,7 @@ __all__ = [
     "Lock",
     "LockHeld",
     "NotFound",
+    "Outbox",
     "OutcomeUnknown",
     "Record",
     "RecordTransaction",
@@ -99,6 +101,7 @@ _HOMES = {
     "Lock": "rowlock.leases.lock",
     "LockHeld": "rowlock.errors",
     "NotFound": "rowlock.errors",
+    "Outbox": "rowlock.queue.outbox",
     "OutcomeUnknown": "rowlock.errors",
     "Record": "rowlock.queue.record",
     "RecordTransaction": "rowlock.queue.transaction",
