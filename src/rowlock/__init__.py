@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from rowlock.leases.lease import Lease
     from rowlock.leases.lock import Lock
     from rowlock.leases.transaction import LeaseTransaction
+    from rowlock.log import LogContext
     from rowlock.queue.enqueue import Enqueued
     from rowlock.queue.letters import DeadLetters
     from rowlock.queue.outbox import Outbox
@@ -62,6 +63,7 @@ __all__ = [
     "LedgerUnavailable",
     "Lock",
     "LockHeld",
+    "LogContext",
     "NotFound",
     "Outbox",
     "OutcomeUnknown",
@@ -100,6 +102,7 @@ _HOMES = {
     "LedgerUnavailable": "rowlock.errors",
     "Lock": "rowlock.leases.lock",
     "LockHeld": "rowlock.errors",
+    "LogContext": "rowlock.log",
     "NotFound": "rowlock.errors",
     "Outbox": "rowlock.queue.outbox",
     "OutcomeUnknown": "rowlock.errors",
