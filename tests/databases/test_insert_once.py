@@ -256,6 +256,21 @@ def test_a_value_that_is_stored_rounded_is_known_by_its_index(mariadb):
     place.engine.dispose()
 
 
+def test_of_two_keys_that_are_in_the_way_the_other_one_may_be_named(mariadb):
+    """And a transaction that has read before does not see the row that is there now, unless it asks so."""
+    place = Place("mariadb", mariadb.url, mariadb.connect)
+    place.sql(f"CREATE TABLE {place.table}_ids (id integer PRIMARY KEY, accession varchar(9) UNIQUE)")
+    row = {"id": 1, "accession": "a-1"}
+    with closing(place.connect()) as late, closing(place.connect()) as early:
+        late.cursor().execute(f"SELECT * FROM {place.table}_ids")
+        assert insert_once(early, f"{place.table}_ids", row, unique=["accession"])
+        early.commit()
+        assert not insert_once(late, f"{place.table}_ids", row, unique=["accession"])
+        with pytest.raises(pymysql.err.IntegrityError):
+            insert_once(late, f"{place.table}_ids", row | {"accession": "a-2"}, unique=["accession"])
+    place.engine.dispose()
+
+
 # -- what is refused before anything is sent ---------------------------------------------------------------------
 
 
