@@ -60,10 +60,7 @@ def _say_slots(slots: list[dict[str, Any]]) -> None:
         ]
         for slot in slots
     ]
-    if not several:
-        for line in (columns, *rows):
-            del line[1]
-    say_table(columns, rows)
+    _say_table_of_slots(columns, rows, at=1, several=several)
 
 
 def _state(slot: dict[str, Any]) -> str:
@@ -97,7 +94,7 @@ def show(
         for slot in found["slots"]:
             _say_slot(slot)
         _say_waiters(found["waiters"])
-        _say_history(found["history"], now)
+        _say_history(found["history"], now, several=len(found["slots"]) > 1)
         _say_check(found["check"])
     if not found["check"]["good"]:
         raise typer.Exit(1)
@@ -134,18 +131,27 @@ def _say_waiters(waiters: list[dict[str, Any]]) -> None:
         say(f"  waits {place:<4}instance {one['instance_id']} ({name}), for {in_words(one['waited'])}")
 
 
-def _say_history(history: list[dict[str, Any]], now: float) -> None:
+def _say_history(history: list[dict[str, Any]], now: float, *, several: bool) -> None:
     if not history:
         return
     say("\nLast holdings, newest first:")
-    rows = (
-        (
+    rows = [
+        [
             one["slot"], one["token"], f"{one['holder']} ({one['holder_name'] or 'forgotten'})", stamp(one["acquired_at"]),
             stamp(one["ended_at"]), since(one["ended_at"], now), one["ended"], one["detail"],
-        )
+        ]
         for one in history
-    )  # fmt: skip
-    say_table((">slot", ">token", "holder", "from", "to", ">ended", "how", "detail"), rows)
+    ]  # fmt: skip
+    columns = [">slot", ">token", "holder", "from", "to", ">ended", "how", "detail"]
+    _say_table_of_slots(columns, rows, at=0, several=several)
+
+
+def _say_table_of_slots(columns: list[str], rows: list[list[Any]], *, at: int, several: bool) -> None:
+    """The number of the slot is shown only where there is more than one."""
+    if not several:
+        for line in (columns, *rows):
+            del line[at]
+    say_table(columns, rows)
 
 
 def _say_check(check: dict[str, Any]) -> None:
