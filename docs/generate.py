@@ -159,6 +159,9 @@ def api_page() -> str:
 
 def _public(name: str) -> Iterator[str]:
     thing = getattr(rowlock, name)
+    if inspect.isfunction(thing):
+        yield from _function(name, thing)
+        return
     node = _class_node(thing)
     bases = [base for base in (ast.unparse(base) for base in node.bases) if base != "object"]
     yield f"## {name}"
@@ -172,6 +175,15 @@ def _public(name: str) -> Iterator[str]:
             _NOT_OURS
         ):
             yield from _member(name, member)
+
+
+def _function(name: str, thing: Any) -> Iterator[str]:
+    tree = ast.parse(inspect.getsource(thing))
+    [node] = [one for one in tree.body if isinstance(one, ast.FunctionDef)]
+    returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    yield f"## {name}"
+    yield f"```python\n{name}{_arguments(node)}{returns}\n```"
+    yield _doc(node)
 
 
 def _class_node(thing: Any) -> ast.ClassDef:

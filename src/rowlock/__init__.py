@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rowlock.app import Rowlock
+    from rowlock.databases.insert_once import insert_once
     from rowlock.errors import (
         ConfigurationError,
         FlowClosed,
@@ -35,9 +36,11 @@ if TYPE_CHECKING:
     from rowlock.leases.lock import Lock
     from rowlock.leases.service import ServiceRun
     from rowlock.leases.transaction import LeaseTransaction
+    from rowlock.log import LogContext
     from rowlock.program import Program
     from rowlock.queue.enqueue import Enqueued
     from rowlock.queue.letters import DeadLetters
+    from rowlock.queue.outbox import Outbox
     from rowlock.queue.processor import DistributedProcessor
     from rowlock.queue.record import Record
     from rowlock.queue.retry import Backoff
@@ -67,7 +70,9 @@ __all__ = [
     "LedgerUnavailable",
     "Lock",
     "LockHeld",
+    "LogContext",
     "NotFound",
+    "Outbox",
     "OutcomeUnknown",
     "Program",
     "Record",
@@ -83,6 +88,7 @@ __all__ = [
     "UnknownDialect",
     "UnknownFlow",
     "Worker",
+    "insert_once",
 ]
 
 # Loaded when they are first asked for: `rowlock --help` must not wait for a database toolkit.
@@ -108,7 +114,9 @@ _HOMES = {
     "LedgerUnavailable": "rowlock.errors",
     "Lock": "rowlock.leases.lock",
     "LockHeld": "rowlock.errors",
+    "LogContext": "rowlock.log",
     "NotFound": "rowlock.errors",
+    "Outbox": "rowlock.queue.outbox",
     "OutcomeUnknown": "rowlock.errors",
     "Program": "rowlock.program",
     "Record": "rowlock.queue.record",
@@ -124,6 +132,7 @@ _HOMES = {
     "UnknownDialect": "rowlock.errors",
     "UnknownFlow": "rowlock.errors",
     "Worker": "rowlock.queue.worker",
+    "insert_once": "rowlock.databases.insert_once",
 }
 
 

@@ -17,6 +17,7 @@ from rowlock.program import Program
 from rowlock.queue.enqueue import Enqueued, Enqueuer, Key
 from rowlock.queue.flow import ExecutorKind, Flow
 from rowlock.queue.letters import DeadLetters
+from rowlock.queue.outbox import Outbox
 from rowlock.queue.processor import DistributedProcessor
 from rowlock.queue.retry import Backoff
 from rowlock.queue.schedule import Missed, Schedule
@@ -232,6 +233,10 @@ class Rowlock:
         """`enqueue`, off the event loop."""
         call = partial(self.enqueue, flow, payloads, key=key, priority=priority, run_at=run_at)
         return await asyncio.to_thread(call)
+
+    def outbox(self, flow: str) -> Outbox:
+        """Inserts rows once, and tells about each new one through a record of this flow, in the same transaction."""
+        return Outbox(self.ledger, lambda: self._enqueuer, flow)
 
     @property
     def dead_letters(self) -> DeadLetters:

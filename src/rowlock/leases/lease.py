@@ -6,7 +6,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from rowlock import clock
+from rowlock import clock, log
 from rowlock.errors import LeaseLost, LedgerError
 
 if TYPE_CHECKING:
@@ -108,10 +108,12 @@ class Lease:
             raise LeaseLost(self._gone())
 
     def __enter__(self) -> Self:
+        log.hold(self)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Gives it back. That it was lost on the way is an error, but does not hide another one."""
+        log.let_go(self)
         try:
             self.release()
         except LedgerError as error:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from rowlock import log
 from rowlock.errors import InvalidInput, LeaseLost, LedgerError, LockHeld, Refused
 from rowlock.leases.acquisition import try_to_take
 
@@ -66,7 +67,7 @@ class Lock:
     def __enter__(self) -> Lease:
         self._refuse_reentry()
         self._lease = self.acquire()
-        return self._lease
+        return self._lease.__enter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -94,6 +95,7 @@ class Lock:
         self._refuse_reentry()
         self._lease = await self.aacquire()
         self._guard = _CancelOnLoss(self._lease)
+        log.hold(self._lease)
         return self._lease
 
     async def __aexit__(
@@ -103,6 +105,7 @@ class Lock:
         assert lease is not None  # noqa: S101 - __aenter__ took it
         assert self._guard is not None  # noqa: S101
         cancelled_by_us = self._guard.end()
+        log.let_go(lease)
         try:
             await self.off_loop(lease.release)
         except LedgerError as problem:

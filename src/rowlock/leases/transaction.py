@@ -78,6 +78,14 @@ class FencedTransaction(ABC):
             )
         return await self._thread.run(self.execute, statement, parameters)
 
+    async def run_sync(self, function: Callable[[Self], _T]) -> _T:
+        """`await tx.run_sync(lambda tx: insert_once(tx, …))`: anything that needs the connection, off the event loop."""
+        if self._thread is None:
+            raise Refused(
+                "run_sync is for `async with … .transaction() as tx:`; in a plain `with` just call it."
+            )
+        return await self._thread.run(function, self)
+
     # -- with ------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:

@@ -53,8 +53,8 @@ class LockTable(ABC):
         """Gives a slot back: `released`, `expired` when its time was up before, None when the token is stale."""
 
     @abstractmethod
-    def force(self, name: str, slot: int, detail: str) -> Row | None:
-        """Takes a slot away from its holder: its (token, holder), or None when nobody holds it."""
+    def force(self, name: str, slot: int, detail: str, token: int | None = None) -> Row | None:
+        """Takes a slot away from its holder: its (token, holder), or None when nobody holds it (under that token)."""
 
     @abstractmethod
     def renew(self, holder: int, held: Sequence[HeldSlot]) -> set[tuple[str, int]]:
