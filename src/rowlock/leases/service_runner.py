@@ -86,7 +86,7 @@ class ServiceRunner:
                 self._stopping.wait(self._pause() if self._crashes else 0)
 
     def _hold(self, lease: Lease) -> None:
-        run = self._run = ServiceRun(self.service, lease, self._stopping)
+        run = self._run = ServiceRun(self.service, lease.__enter__(), self._stopping)
         logger.info("service %r runs here now (token %s)", self.service.name, lease.token)
         try:
             if self._attempt(run, self.service.on_start):
