@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         LedgerError,
         LedgerFull,
         LedgerUnavailable,
+        LimitReached,
         LockHeld,
         NotFound,
         OutcomeUnknown,
@@ -30,8 +31,10 @@ if TYPE_CHECKING:
         UnknownFlow,
     )
     from rowlock.leases.lease import Lease
+    from rowlock.leases.limit import Limit, Permit
     from rowlock.leases.lock import Lock
     from rowlock.leases.transaction import LeaseTransaction
+    from rowlock.queue.breaker import Breaker
     from rowlock.queue.enqueue import Enqueued
     from rowlock.queue.letters import DeadLetters
     from rowlock.queue.processor import DistributedProcessor
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Backoff",
+    "Breaker",
     "ConfigurationError",
     "DeadLetters",
     "DistributedProcessor",
@@ -58,10 +62,13 @@ __all__ = [
     "LedgerError",
     "LedgerFull",
     "LedgerUnavailable",
+    "Limit",
+    "LimitReached",
     "Lock",
     "LockHeld",
     "NotFound",
     "OutcomeUnknown",
+    "Permit",
     "Record",
     "RecordTransaction",
     "Refused",
@@ -79,6 +86,7 @@ __all__ = [
 # Loaded when they are first asked for: `rowlock --help` must not wait for a database toolkit.
 _HOMES = {
     "Backoff": "rowlock.queue.retry",
+    "Breaker": "rowlock.queue.breaker",
     "ConfigurationError": "rowlock.errors",
     "DeadLetters": "rowlock.queue.letters",
     "DistributedProcessor": "rowlock.queue.processor",
@@ -94,10 +102,13 @@ _HOMES = {
     "LedgerError": "rowlock.errors",
     "LedgerFull": "rowlock.errors",
     "LedgerUnavailable": "rowlock.errors",
+    "Limit": "rowlock.leases.limit",
+    "LimitReached": "rowlock.errors",
     "Lock": "rowlock.leases.lock",
     "LockHeld": "rowlock.errors",
     "NotFound": "rowlock.errors",
     "OutcomeUnknown": "rowlock.errors",
+    "Permit": "rowlock.leases.limit",
     "Record": "rowlock.queue.record",
     "RecordTransaction": "rowlock.queue.transaction",
     "Refused": "rowlock.errors",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from rowlock.errors import ConfigurationError, UnknownFlow
 from rowlock.leases.instance import Instance
+from rowlock.leases.limit import Limit
 from rowlock.leases.lock import Lock
 from rowlock.leases.locks import Locks
 from rowlock.ledger.ledger import Ledger
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from rowlock.leases.lease import Lease
+    from rowlock.queue.breaker import Breaker
 
 Handler = TypeVar("Handler", bound="Callable[[Any], Any]")
 
@@ -41,6 +44,7 @@ class Rowlock:
             raise ConfigurationError("Give Rowlock a URL or settings, not both: the settings hold a URL.")
         self.settings = settings or load_settings(ledger_url=ledger_url)
         self.flows: dict[str, Flow] = {}
+        self._opening = threading.Lock()
 
     @cached_property
     def locks(self) -> Locks:
@@ -49,6 +53,11 @@ class Rowlock:
         locks = Locks(instance, self.ledger)
         instance.start()
         return locks
+
+    def _open_locks(self) -> Locks:
+        """The first use may be several threads' at once."""
+        with self._opening:
+            return self.locks
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -94,6 +103,8 @@ class Rowlock:
         concurrency: int = 8,
         batch: int | None = None,
         executor: ExecutorKind | None = None,
+        limit: Limit | None = None,
+        breaker: Breaker | None = None,
     ) -> Callable[[Handler], Handler]:
         """Registers a handler. It stays the plain function it was.
 
@@ -107,6 +118,8 @@ class Rowlock:
             concurrency: records that run at the same time in one worker.
             batch: the handler gets a list of up to so many records.
             executor: "process" for CPU-bound work. `async def` handlers run on an event loop, others in threads.
+            limit: `app.limit(…)`; a handler starts only within it. A batch is one use.
+            breaker: `Breaker(…)`; pauses the flow by itself when too many attempts fail.
 
         """
 
@@ -125,6 +138,8 @@ class Rowlock:
                 concurrency=concurrency,
                 batch=batch,
                 executor=executor or "thread",
+                limit=limit,
+                breaker=breaker,
             )
             self.flows[name] = flow
             handler.flow = flow  # type: ignore[attr-defined]
@@ -189,7 +204,7 @@ class Rowlock:
             note: what the holder does, for whoever looks at `rowlock locks`.
 
         """
-        return Lock(lambda: self.locks, name, ttl=ttl, wait=wait, note=note)
+        return Lock(self._open_locks, name, ttl=ttl, wait=wait, note=note)
 
     def try_lock(self, name: str, *, ttl: float = 60, note: str | None = None) -> Lease | None:
         """The lease if it is free now, otherwise None. Use it as a context manager, or release it."""
@@ -198,6 +213,35 @@ class Rowlock:
     async def atry_lock(self, name: str, *, ttl: float = 60, note: str | None = None) -> Lease | None:
         """`try_lock`, off the event loop."""
         return await self.lock(name, ttl=ttl, wait=0, note=note).atry_acquire()
+
+    def limit(
+        self,
+        name: str,
+        *,
+        rate: str | None = None,
+        concurrency: int | None = None,
+        burst: int = 1,
+        ttl: float = 60,
+        wait: float | None = None,
+    ) -> Limit:
+        """A budget that all instances share: `with app.limit("sec.gov", rate="10/s", concurrency=4):`.
+
+        Make it once and use it from any number of threads and tasks; give it to flows and services as `limit=`.
+        Nothing is connected until its first use. If instances declare one name differently, the last one counts.
+
+        Args:
+            name: what is limited; at most 240 characters.
+            rate: how many uses may start: "10/s", "600/m", "5000/h", "1/d".
+            concurrency: how many uses there may be at the same time, 1 to 1000.
+            burst: how many may start at once after an idle time; 1 spaces them evenly.
+            ttl: seconds after which a dead holder's slot is free again.
+            wait: seconds to wait before LimitReached is raised; 0 tries once, None waits as long as it takes. Flows
+                wait as long as it takes.
+
+        """
+        return Limit(
+            self._open_locks, name, rate=rate, concurrency=concurrency, burst=burst, ttl=ttl, wait=wait
+        )
 
     # -- work --------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from rowlock.cli import (
     flows,
     init,
     instances,
+    limits,
     migrate,
     prune,
     records,
@@ -29,7 +30,7 @@ from rowlock.errors import RowlockError
 PANELS: dict[str, list[Callable[..., None] | typer.Typer]] = {
     "Set up": [init.init, migrate.migrate, doctor.doctor],
     "Work": [worker.worker, enqueue.enqueue],
-    "Look": [status.status, why.why, instances.instances],
+    "Look": [status.status, why.why, instances.instances, limits.limits],
     "Operate": [records.group, dead.group, flows.group, prune.prune],
     "Other": [demo.demo, version.version],
 }
