@@ -38,8 +38,13 @@ class LimitTable:
 
         None when there is no such limit, or none with a rate.
         """
-        rows = self._ledger.run_safely("limit_reserve", name=name, count=count, longest=longest)
-        return rows[0] if rows else None
+        params = {"name": name, "count": count, "longest": longest}
+        if self._ledger.dialect != "sqlite":
+            rows = self._ledger.run_safely("limit_reserve", **params)
+            return rows[0] if rows else None
+        # A transaction waits for the write lock in shorter steps than a single statement does.
+        with self._ledger.transaction() as transaction:
+            return transaction.one("limit_reserve", params)
 
     def list(self, name: str | None = None) -> list[Row]:
         """Every limit with its use, or one."""

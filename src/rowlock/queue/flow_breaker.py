@@ -77,6 +77,8 @@ class FlowBreaker:
                 probe.example = outcome.error.summary
 
     def _count(self, count: Count) -> None:
+        if self.open:  # it began before, or is a probe's: the next window begins when the flow goes on
+            return
         with self._changing:
             before = self._counts.get(count.fingerprint)
             attempts = count.attempts + (before.attempts if before else 0)
@@ -88,7 +90,9 @@ class FlowBreaker:
         """True if it has opened since the last look."""
         opened = is_open and not self.open
         self.open = is_open
-        self.hand_back = self.hand_back or opened
+        if opened:
+            self.hand_back = True
+            self.take_counts()  # they are of the time before
         return opened
 
     def take_counts(self) -> list[Count]:

@@ -7,4 +7,4 @@ WHERE f.flow_name = :flow AND f.state = 'paused'
   AND NOT EXISTS (SELECT 1 FROM service_instances AS i
                   WHERE i.id = f.prober AND i.id <> :instance AND i.state = 'active'
                     AND i.expires_at > ledger_time())
-RETURNING f.flow_name
+RETURNING flow_name

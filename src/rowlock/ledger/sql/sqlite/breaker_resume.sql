@@ -5,4 +5,4 @@ SET state = 'active', reason = NULL, prober = NULL, updated_at = ledger_time()
 WHERE f.flow_name = :flow AND f.state = 'paused'
   AND (:instance IS NULL OR f.prober = :instance)
   AND EXISTS (SELECT 1 FROM flow_breakers AS b WHERE b.flow_name = f.flow_name)
-RETURNING f.flow_name
+RETURNING flow_name
