@@ -10,8 +10,8 @@ import sys
 import threading
 
 import pytest
-
 from bench.limits import excess, run
+
 from rowlock import InvalidInput, LeaseLost, LimitReached, Refused
 from rowlock.leases import moments
 from rowlock.leases.limit import Halt
@@ -304,8 +304,7 @@ def test_a_task_that_waits_does_not_stop_its_loop_and_can_be_cancelled(app):
         async with limit:
             pass
         waiting = asyncio.create_task(limit.aacquire())
-        while row(app).in_use == 0:
-            await asyncio.sleep(0.01)  # the loop goes on
+        await asyncio.to_thread(eventually, lambda: row(app).in_use == 1)  # and the loop goes on
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting

@@ -231,7 +231,7 @@ def test_the_waiting_goes_on_when_the_ledger_is_away(app, monkeypatch):
 
 def test_bad_limits_and_breakers_are_named(app):
     for wrong in ("10/s", 10):
-        with pytest.raises(ConfigurationError, match="limit is what app.limit"):
+        with pytest.raises(ConfigurationError, match="limit is what app"):
             app.flow("f", limit=wrong)(lambda record: None)
     with pytest.raises(ConfigurationError, match="breaker is a Breaker"):
         app.flow("f", breaker=0.5)(lambda record: None)

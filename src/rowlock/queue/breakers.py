@@ -52,6 +52,7 @@ class Breakers:
     def look(self, lane: Lane, breaker: FlowBreaker) -> None:
         """One flow's turn."""
         self._add_counts(breaker)
+        probe = breaker.probe
         row = self._ledger.breakers.look(breaker.flow, breaker.policy.window)
         if row is None:
             return
@@ -59,15 +60,16 @@ class Breakers:
             self._wake()
         me = self._instance.id
         if row.breaker is None:
-            breaker.probe = None
+            breaker.end_probe(probe)
             if row.flow_state == "active" and breaker.policy.trips(row.attempts, row.failures):
                 self._trip(breaker, row)
-        elif row.prober == me and breaker.probe is not None:
-            self._judge(lane, breaker, breaker.probe)
+        elif row.prober == me and probe is not None:
+            self._judge(lane, breaker, probe)
         elif row.probe_seconds <= 0 and not (row.prober_lives and row.prober != me):
-            self._begin_probe(breaker)
+            breaker.probe_wanted = True
+            self._wake()
         else:
-            breaker.probe = None
+            breaker.end_probe(probe)
 
     def _add_counts(self, breaker: FlowBreaker) -> None:
         counts = breaker.take_counts()
@@ -87,20 +89,17 @@ class Breakers:
             breaker.see(is_open=True)
             self._wake()
 
-    def _begin_probe(self, breaker: FlowBreaker) -> None:
-        # Known here before it is true in the ledger: the pump must not claim more than a probe.
+    def begin_probe(self, breaker: FlowBreaker) -> None:
+        """The pump's part: no claim of its own is under way that asked for more than a probe may have."""
+        breaker.probe_wanted = False
+        if breaker.probe is not None:
+            return
+        # If the reply is lost it stays: the ledger may say that we probe, and the next look tells.
         breaker.probe = Probe(breaker.policy.probes)
-        try:
-            mine = self._ledger.breakers.probe(breaker.flow, self._instance.id)
-        except LedgerError:
-            mine = False
-            raise
-        finally:
-            if not mine:
-                breaker.probe = None
-        if mine:
+        if self._ledger.breakers.probe(breaker.flow, self._instance.id):
             logger.warning("flow %s: its breaker tries up to %d records", breaker.flow, breaker.policy.probes)
-            self._wake()
+        else:
+            breaker.probe = None
 
     def _judge(self, lane: Lane, breaker: FlowBreaker, probe: Probe) -> None:
         if not probe.is_over(list(lane.in_hand)):

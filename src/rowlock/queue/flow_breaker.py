@@ -42,6 +42,7 @@ class FlowBreaker:
         self.probe: Probe | None = None
         self.open = False  # as it was last seen
         self.hand_back = False  # what has not started goes back
+        self.probe_wanted = False  # its pause is over
         self._counts: dict[str, Count] = {}
         self._changing = threading.Lock()
 
@@ -94,6 +95,11 @@ class FlowBreaker:
             self.hand_back = True
             self.take_counts()  # they are of the time before
         return opened
+
+    def end_probe(self, probe: Probe | None) -> None:
+        """Only the one that was there before the ledger was asked: the pump may have begun another."""
+        if self.probe is probe:
+            self.probe = None
 
     def take_counts(self) -> list[Count]:
         with self._changing:

@@ -95,8 +95,8 @@ class Worker:
             )
             for flow in self.flows.values()
         }
-        breakers = Breakers(self._control, self.instance, self._lanes.values(), self._wake)
-        self._maintenance = Maintenance(self._control, self.instance, self._wake, breakers)
+        self._breakers = Breakers(self._control, self.instance, self._lanes.values(), self._wake)
+        self._maintenance = Maintenance(self._control, self.instance, self._wake, self._breakers)
         self._listener = Listener(self._control, self._control.channel, lambda _flows: self._wake())
         self._watchdog = Watchdog(self.instance, self._lanes, self._inbox.put)
         self._thread = threading.Thread(target=self._pump, name="rowlock-pump", daemon=True)
@@ -255,7 +255,7 @@ class Worker:
 
     def _turn(self) -> None:
         """Settle, claim, hand out; then what can wait."""
-        self._hand_back_what_is_paused()
+        self._heed_breakers()
         claimed = self._exchange()
         if not self._stopping.is_set():
             self._suspects.start(self._lanes.values())
@@ -265,12 +265,14 @@ class Worker:
         if self._until_empty and not claimed and self._is_empty():
             self._stopping.set()
 
-    def _hand_back_what_is_paused(self) -> None:
-        """A flow whose breaker has opened starts nothing any more."""
+    def _heed_breakers(self) -> None:
+        """A flow whose breaker has opened starts nothing any more, until it is tried."""
         for lane in self._lanes.values():
             if lane.breaker is not None and lane.breaker.hand_back:
                 lane.breaker.hand_back = False
                 self._hand_back([*lane.executor.take_back(), *lane.suspects])
+            if lane.breaker is not None and lane.breaker.probe_wanted and not self._stopping.is_set():
+                self._breakers.begin_probe(lane.breaker)
 
     def _exchange(self) -> int:
         """One statement with the ledger; how many records it claimed."""
