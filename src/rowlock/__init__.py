@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         LedgerError,
         LedgerFull,
         LedgerUnavailable,
+        LimitReached,
         LockHeld,
         NotFound,
         OutcomeUnknown,
@@ -33,11 +34,13 @@ if TYPE_CHECKING:
     from rowlock.leases.faces import DistributedLock, LeaderElection
     from rowlock.leases.leader import Leader
     from rowlock.leases.lease import Lease
+    from rowlock.leases.limit import Limit, Permit
     from rowlock.leases.lock import Lock
     from rowlock.leases.service import ServiceRun
     from rowlock.leases.transaction import LeaseTransaction
     from rowlock.log import LogContext
     from rowlock.program import Program
+    from rowlock.queue.breaker import Breaker
     from rowlock.queue.enqueue import Enqueued
     from rowlock.queue.letters import DeadLetters
     from rowlock.queue.outbox import Outbox
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Backoff",
+    "Breaker",
     "ConfigurationError",
     "DeadLetters",
     "DistributedLock",
@@ -68,12 +72,15 @@ __all__ = [
     "LedgerError",
     "LedgerFull",
     "LedgerUnavailable",
+    "Limit",
+    "LimitReached",
     "Lock",
     "LockHeld",
     "LogContext",
     "NotFound",
     "Outbox",
     "OutcomeUnknown",
+    "Permit",
     "Program",
     "Record",
     "RecordTransaction",
@@ -94,6 +101,7 @@ __all__ = [
 # Loaded when they are first asked for: `rowlock --help` must not wait for a database toolkit.
 _HOMES = {
     "Backoff": "rowlock.queue.retry",
+    "Breaker": "rowlock.queue.breaker",
     "ConfigurationError": "rowlock.errors",
     "DeadLetters": "rowlock.queue.letters",
     "DistributedLock": "rowlock.leases.faces",
@@ -112,6 +120,8 @@ _HOMES = {
     "LedgerError": "rowlock.errors",
     "LedgerFull": "rowlock.errors",
     "LedgerUnavailable": "rowlock.errors",
+    "Limit": "rowlock.leases.limit",
+    "LimitReached": "rowlock.errors",
     "Lock": "rowlock.leases.lock",
     "LockHeld": "rowlock.errors",
     "LogContext": "rowlock.log",
@@ -119,6 +129,7 @@ _HOMES = {
     "Outbox": "rowlock.queue.outbox",
     "OutcomeUnknown": "rowlock.errors",
     "Program": "rowlock.program",
+    "Permit": "rowlock.leases.limit",
     "Record": "rowlock.queue.record",
     "RecordTransaction": "rowlock.queue.transaction",
     "Refused": "rowlock.errors",

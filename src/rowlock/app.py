@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from rowlock.errors import ConfigurationError, UnknownFlow
 from rowlock.leases.instance import Instance
 from rowlock.leases.leader import Leader
+from rowlock.leases.limit import Limit
 from rowlock.leases.lock import Lock
 from rowlock.leases.locks import Locks
 from rowlock.leases.service import Service
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from rowlock.leases.lease import Lease
+    from rowlock.queue.breaker import Breaker
 
 Handler = TypeVar("Handler", bound="Callable[[Any], Any]")
 Function = TypeVar("Function", bound="Callable[..., Any]")
@@ -50,6 +53,7 @@ class Rowlock:
         self.services: dict[str, Service] = {}
         self.schedules: dict[str, Schedule] = {}
         self._name: str | None = None
+        self._opening = threading.Lock()
 
     @cached_property
     def locks(self) -> Locks:
@@ -58,6 +62,11 @@ class Rowlock:
         locks = Locks(instance, self.ledger)
         instance.start()
         return locks
+
+    def _open_locks(self) -> Locks:
+        """The first use may be several threads' at once."""
+        with self._opening:
+            return self.locks
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -103,6 +112,8 @@ class Rowlock:
         concurrency: int = 8,
         batch: int | None = None,
         executor: ExecutorKind | None = None,
+        limit: Limit | None = None,
+        breaker: Breaker | None = None,
     ) -> Callable[[Handler], Handler]:
         """Registers a handler. It stays the plain function it was.
 
@@ -116,6 +127,8 @@ class Rowlock:
             concurrency: records that run at the same time in one worker.
             batch: the handler gets a list of up to so many records.
             executor: "process" for CPU-bound work. `async def` handlers run on an event loop, others in threads.
+            limit: `app.limit(…)`; a handler starts only within it. A batch is one use.
+            breaker: `Breaker(…)`; pauses the flow by itself when too many attempts fail.
 
         """
 
@@ -134,6 +147,8 @@ class Rowlock:
                 concurrency=concurrency,
                 batch=batch,
                 executor=executor or "thread",
+                limit=limit,
+                breaker=breaker,
             )
             self.flows[name] = flow
             handler.flow = flow  # type: ignore[attr-defined]
@@ -255,7 +270,7 @@ class Rowlock:
             note: what the holder does, for whoever looks at `rowlock locks`.
 
         """
-        return Lock(lambda: self.locks, name, ttl=ttl, wait=wait, note=note)
+        return Lock(self._open_locks, name, ttl=ttl, wait=wait, note=note)
 
     def try_lock(self, name: str, *, ttl: float = 60, note: str | None = None) -> Lease | None:
         """The lease if it is free now, otherwise None. Use it as a context manager, or release it."""
@@ -267,7 +282,7 @@ class Rowlock:
 
     def leader(self, name: str, *, ttl: float = 30) -> Leader:
         """An election: one instance leads, the others stand in line. `with app.leader("reports") as election:`."""
-        return Leader(lambda: self.locks, name, ttl=ttl)
+        return Leader(self._open_locks, name, ttl=ttl)
 
     def service(
         self,
@@ -278,6 +293,7 @@ class Rowlock:
         on_start: Callable[..., Any] | None = None,
         on_stop: Callable[..., Any] | None = None,
         longest_pause: float = 60,
+        limit: Limit | None = None,
     ) -> Callable[[Function], Function]:
         """Registers a function that runs on exactly one instance; `rowlock run` and `app.program()` see to it.
 
@@ -292,6 +308,7 @@ class Rowlock:
             on_start: called when this instance has become the one.
             on_stop: called when it stops being the one, unless it died.
             longest_pause: after a crash it is started again after 1 s, 2 s, 4 s, … up to this.
+            limit: `app.limit(…)`; each run is one use of it.
 
         """
 
@@ -306,10 +323,40 @@ class Rowlock:
                 on_start=on_start,
                 on_stop=on_stop,
                 longest_pause=longest_pause,
+                limit=limit,
             )
             return function
 
         return register
+
+    def limit(
+        self,
+        name: str,
+        *,
+        rate: str | None = None,
+        concurrency: int | None = None,
+        burst: int = 1,
+        ttl: float = 60,
+        wait: float | None = None,
+    ) -> Limit:
+        """A budget that all instances share: `with app.limit("sec.gov", rate="10/s", concurrency=4):`.
+
+        Make it once and use it from any number of threads and tasks; give it to flows and services as `limit=`.
+        Nothing is connected until its first use. If instances declare one name differently, the last one counts.
+
+        Args:
+            name: what is limited; at most 240 characters.
+            rate: how many uses may start: "10/s", "600/m", "5000/h", "1/d".
+            concurrency: how many uses there may be at the same time, 1 to 1000.
+            burst: how many may start at once after an idle time; 1 spaces them evenly.
+            ttl: seconds after which a dead holder's slot is free again.
+            wait: seconds to wait before LimitReached is raised; 0 tries once, None waits as long as it takes. Flows
+                wait as long as it takes.
+
+        """
+        return Limit(
+            self._open_locks, name, rate=rate, concurrency=concurrency, burst=burst, ttl=ttl, wait=wait
+        )
 
     # -- work --------------------------------------------------------------------------------------------
 

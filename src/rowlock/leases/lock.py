@@ -49,7 +49,7 @@ class Lock:
         self.note = note
         self._locks = locks
         self._lease: Lease | None = None
-        self._guard: _CancelOnLoss | None = None
+        self._guard: CancelOnLoss | None = None
 
     # -- threads ---------------------------------------------------------------------------------------------
 
@@ -94,7 +94,7 @@ class Lock:
     async def __aenter__(self) -> Lease:
         self._refuse_reentry()
         self._lease = await self.aacquire()
-        self._guard = _CancelOnLoss(self._lease)
+        self._guard = CancelOnLoss(self._lease)
         log.hold(self._lease)
         return self._lease
 
@@ -127,7 +127,7 @@ class Lock:
             raise Refused(f"This Lock object is in use; make one for each use: app.lock({self.name!r}).")
 
 
-class _CancelOnLoss:
+class CancelOnLoss:
     """Cancels the task that holds a lease when the lease is lost, as a timeout would."""
 
     def __init__(self, lease: Lease) -> None:

@@ -29,6 +29,7 @@ class Locks:
     def __init__(self, instance: Instance, writes: Ledger) -> None:
         self.instance = instance
         self.keeper = instance.keeper
+        self.keeper.ledger  # noqa: B018 - opened now, before several threads could each open one
         self.writes = writes
         self._bells: dict[int, Callable[[], None]] = {}
         self._changing = threading.Lock()
