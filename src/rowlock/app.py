@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -41,18 +42,27 @@ class Rowlock:
             raise ConfigurationError("Give Rowlock a URL or settings, not both: the settings hold a URL.")
         self.settings = settings or load_settings(ledger_url=ledger_url)
         self.flows: dict[str, Flow] = {}
+        self._opening = threading.RLock()  # threads may be the first to use something at the same time
 
     @cached_property
     def locks(self) -> Locks:
         """This process as an instance that takes leases; registered at the first use, gone with `close()`."""
-        instance = Instance(self.settings)
-        locks = Locks(instance, self.ledger)
-        instance.start()
+        with self._opening:
+            return self.__dict__.get("locks") or self._open_locks()
+
+    def _open_locks(self) -> Locks:
+        locks = Locks(Instance(self.settings), self.ledger)
+        locks.instance.start()
+        self.__dict__["locks"] = locks  # before the next thread is let in
         return locks
 
     @cached_property
     def ledger(self) -> Ledger:
         """The ledger, opened at the first use; SchemaMismatch if its tables do not fit this code."""
+        with self._opening:
+            return self.__dict__.get("ledger") or self._open_ledger()
+
+    def _open_ledger(self) -> Ledger:
         ledger = Ledger.open(self.settings)
         try:
             # Only if it must: the first use may be inside the caller's own transaction, which has the write lock.
@@ -62,6 +72,7 @@ class Rowlock:
         except BaseException:
             ledger.close()  # nobody else knows it yet
             raise
+        self.__dict__["ledger"] = ledger
         return ledger
 
     def close(self) -> None:

@@ -47,6 +47,7 @@ class Lock:
         self.wait = wait
         self.note = note
         self._locks = locks
+        self._opened: Locks | None = None
         self._lease: Lease | None = None
         self._guard: _CancelOnLoss | None = None
 
@@ -102,9 +103,10 @@ class Lock:
         lease, self._lease = self._lease, None
         assert lease is not None  # noqa: S101 - __aenter__ took it
         assert self._guard is not None  # noqa: S101
+        assert self._opened is not None  # noqa: S101
         cancelled_by_us = self._guard.end()
         try:
-            await self._locks().off_loop(lease.release)
+            await self._opened.off_loop(lease.release)
         except LedgerError as problem:
             logger.warning("%r could not be given back, it will run out: %s", lease, problem)
         except LeaseLost as lost:
@@ -113,7 +115,8 @@ class Lock:
 
     async def _open(self) -> Locks:
         # The first use registers the instance, which asks the ledger.
-        return await asyncio.to_thread(self._locks)
+        self._opened = await asyncio.to_thread(self._locks)
+        return self._opened
 
     def _refuse_reentry(self) -> None:
         if self._lease is not None:
