@@ -4,7 +4,8 @@ Run it from the repository's root: python -m bench.leases [--quick] [--rounds N]
 
 - A *pair* takes a free lock and gives it back. Its floor is a bare pair in psycopg, prepared, each statement committed
   by itself: INSERT … ON CONFLICT DO UPDATE … RETURNING, then an UPDATE that frees the row. Both of these wait for the
-  disk; Rowlock's release need not (see lock_release.sql), so there is a second floor whose UPDATE does not either.
+  disk; Rowlock's release need not (see lock_release.sql), so there is a second floor whose UPDATE does not either, and
+  a third comparison in which nothing waits for the disk: what the software alone costs.
 - A *hand-over* is a release in one process until the lock is held in another that waits. Its floors: a NOTIFY between
   two processes, which writes nothing; and an UPDATE with a NOTIFY, answered by an UPDATE ("durable").
 - *Renewals*: what the server counts while one instance holds 1,000 leases.
@@ -39,6 +40,7 @@ RESULTS = ROOT / "bench" / "results" / "leases.json"
 TARGETS = (
     Target("pair_vs_bare", "acquire + release ÷ bare INSERT … ON CONFLICT + UPDATE", "≤", 1.6),
     Target("pair_vs_bare_async", "the same ÷ a pair whose UPDATE does not wait for the disk", "", None),
+    Target("pair_vs_bare_no_disk", "the same where neither side waits for the disk at all", "", None),
     Target("acquire_vs_bare", "acquire ÷ bare INSERT … ON CONFLICT", "≤", 1.6),
     Target("release_vs_bare", "release ÷ bare UPDATE", "≤", 1.6),
     Target("handover_vs_notify", "hand-over p50 ÷ bare NOTIFY p50", "", None),
@@ -78,12 +80,14 @@ def pairs(server: Server, size: Size) -> dict[str, Any]:
     """Microseconds for each step; the sides take turns, a few pairs at a time."""
     with server.ledger() as (app, url), psycopg.connect(url, autocommit=True) as connection:
         connection.execute(_TABLE)
-        with psycopg.connect(url, autocommit=True) as quick:
-            quick.execute("SET synchronous_commit = off")
+        no_disk = f"{url}?options=-c%20synchronous_commit%3Doff"
+        with psycopg.connect(no_disk, autocommit=True) as quick, Rowlock(no_disk) as quick_app:
             sides: dict[str, Callable[[], tuple[int, int]]] = {
                 "bare": lambda: _bare(connection, connection),
                 "bare_async": lambda: _bare(connection, quick),
                 "rowlock": lambda: _rowlock(app),
+                "bare_no_disk": lambda: _bare(quick, quick),
+                "rowlock_no_disk": lambda: _rowlock(quick_app),
             }
             return _in_turn(sides, size)
 
@@ -298,6 +302,7 @@ def _ratios(rounds: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     return {
         "pair_vs_bare": ratio("pairs", "rowlock", "bare", "pair_us"),
         "pair_vs_bare_async": ratio("pairs", "rowlock", "bare_async", "pair_us"),
+        "pair_vs_bare_no_disk": ratio("pairs", "rowlock_no_disk", "bare_no_disk", "pair_us"),
         "acquire_vs_bare": ratio("pairs", "rowlock", "bare", "acquire_us"),
         "release_vs_bare": ratio("pairs", "rowlock", "bare", "release_us"),
         "handover_vs_notify": ratio("handover", "handover", "notify", "p50"),

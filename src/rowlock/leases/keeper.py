@@ -34,6 +34,8 @@ class Keeper:
         self._wake = wake
         self._leases: dict[HeldSlot, Lease] = {}
         self._renew_at: dict[HeldSlot, float] = {}
+        # Until when the heartbeat and the deadlines' thread mean to sleep: nobody is woken who would wake in time.
+        self._heartbeat_sleeps = self._deadlines_sleep = math.inf
         self._changed = threading.Condition()
         self._deadlines: threading.Thread | None = None
         self.closed = False
@@ -76,8 +78,12 @@ class Keeper:
             if self._deadlines is None and not self.closed:
                 self._deadlines = threading.Thread(target=self._watch, name="rowlock-deadlines", daemon=True)
                 self._deadlines.start()
-            self._changed.notify()
-        self._wake()  # the heartbeat may have meant to sleep for longer
+            if lease.deadline < self._deadlines_sleep:
+                self._changed.notify()
+            sooner = renew_at < self._heartbeat_sleeps
+            self._heartbeat_sleeps = min(renew_at, self._heartbeat_sleeps)
+        if sooner:
+            self._wake()
         if self.closed:  # meanwhile, and nobody will keep it
             lease.release()
             self.refuse_if_closed()
@@ -147,7 +153,8 @@ class Keeper:
     def next_renewal(self) -> float:
         """When the next one is due, on the monotonic clock."""
         with self._changed:
-            return min(self._renew_at.values(), default=math.inf)
+            self._heartbeat_sleeps = min(self._renew_at.values(), default=math.inf)
+            return self._heartbeat_sleeps
 
     def renew(self) -> None:
         """Renews everything that is due, and what will be soon: one statement, however many there are."""
@@ -235,7 +242,8 @@ class Keeper:
                 late = [lease for lease in self._leases.values() if lease.deadline <= now]
                 if not late:
                     soonest = min((lease.deadline for lease in self._leases.values()), default=math.inf)
-                    self._changed.wait(min(_LONGEST_WAIT, soonest - now))
+                    self._deadlines_sleep = min(now + _LONGEST_WAIT, soonest)
+                    self._changed.wait(self._deadlines_sleep - now)
                     continue
             for lease in late:
                 lease.expire()
