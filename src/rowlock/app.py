@@ -53,24 +53,27 @@ class Rowlock:
         self.services: dict[str, Service] = {}
         self.schedules: dict[str, Schedule] = {}
         self._name: str | None = None
-        self._opening = threading.Lock()
+        self._opening = threading.RLock()  # threads may be the first to use something at the same time
 
     @cached_property
     def locks(self) -> Locks:
         """This process as an instance that takes leases; registered at the first use, gone with `close()`."""
-        instance = Instance(self.settings, name=self._name)
-        locks = Locks(instance, self.ledger)
-        instance.start()
-        return locks
+        with self._opening:
+            return self.__dict__.get("locks") or self._open_locks()
 
     def _open_locks(self) -> Locks:
-        """The first use may be several threads' at once."""
-        with self._opening:
-            return self.locks
+        locks = Locks(Instance(self.settings, name=self._name), self.ledger)
+        locks.instance.start()
+        self.__dict__["locks"] = locks  # before the next thread is let in
+        return locks
 
     @cached_property
     def ledger(self) -> Ledger:
         """The ledger, opened at the first use; SchemaMismatch if its tables do not fit this code."""
+        with self._opening:
+            return self.__dict__.get("ledger") or self._open_ledger()
+
+    def _open_ledger(self) -> Ledger:
         ledger = Ledger.open(self.settings)
         try:
             # Only if it must: the first use may be inside the caller's own transaction, which has the write lock.
@@ -80,6 +83,7 @@ class Rowlock:
         except BaseException:
             ledger.close()  # nobody else knows it yet
             raise
+        self.__dict__["ledger"] = ledger
         return ledger
 
     def close(self) -> None:
@@ -270,7 +274,7 @@ class Rowlock:
             note: what the holder does, for whoever looks at `rowlock locks`.
 
         """
-        return Lock(self._open_locks, name, ttl=ttl, wait=wait, note=note)
+        return Lock(lambda: self.locks, name, ttl=ttl, wait=wait, note=note)
 
     def try_lock(self, name: str, *, ttl: float = 60, note: str | None = None) -> Lease | None:
         """The lease if it is free now, otherwise None. Use it as a context manager, or release it."""
@@ -282,7 +286,7 @@ class Rowlock:
 
     def leader(self, name: str, *, ttl: float = 30) -> Leader:
         """An election: one instance leads, the others stand in line. `with app.leader("reports") as election:`."""
-        return Leader(self._open_locks, name, ttl=ttl)
+        return Leader(lambda: self.locks, name, ttl=ttl)
 
     def service(
         self,
@@ -355,7 +359,7 @@ class Rowlock:
 
         """
         return Limit(
-            self._open_locks, name, rate=rate, concurrency=concurrency, burst=burst, ttl=ttl, wait=wait
+            lambda: self.locks, name, rate=rate, concurrency=concurrency, burst=burst, ttl=ttl, wait=wait
         )
 
     # -- work --------------------------------------------------------------------------------------------

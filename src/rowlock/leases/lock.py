@@ -48,6 +48,7 @@ class Lock:
         self.wait = wait
         self.note = note
         self._locks = locks
+        self._opened: Locks | None = None
         self._lease: Lease | None = None
         self._guard: CancelOnLoss | None = None
 
@@ -116,11 +117,13 @@ class Lock:
 
     async def off_loop(self, function: Callable[[], None]) -> None:
         """Something that asks the ledger, to its end."""
-        await self._locks().off_loop(function)
+        assert self._opened is not None  # noqa: S101 - whoever holds a lease has opened it
+        await self._opened.off_loop(function)
 
     async def _open(self) -> Locks:
         # The first use registers the instance, which asks the ledger.
-        return await asyncio.to_thread(self._locks)
+        self._opened = await asyncio.to_thread(self._locks)
+        return self._opened
 
     def _refuse_reentry(self) -> None:
         if self._lease is not None:

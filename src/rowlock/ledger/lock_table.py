@@ -64,6 +64,10 @@ class LockTable(ABC):
     def queue(self, name: str, holder: int, patience: float) -> int:
         """Stands in line; the ticket."""
 
+    def leave(self, ticket: int) -> None:
+        """Leaves the line."""
+        self._ledger.run_safely("lock_leave", ticket=ticket, channel=self.channel)
+
     def look(self, name: str, slots: int = 1, ticket: int = NO_TICKET) -> list[Row]:
         """The slots as they are now; none when nobody has ever taken this lease."""
         return self._ledger.run_safely("lock_look", name=name, slots=slots, ticket=ticket)
