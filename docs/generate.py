@@ -159,6 +159,9 @@ def api_page() -> str:
 
 def _public(name: str) -> Iterator[str]:
     thing = getattr(rowlock, name)
+    if inspect.isfunction(thing):
+        yield from _function(name, thing)
+        return
     node = _class_node(thing)
     bases = [base for base in (ast.unparse(base) for base in node.bases) if base != "object"]
     yield f"## {name}"
@@ -172,6 +175,14 @@ def _public(name: str) -> Iterator[str]:
             _NOT_OURS
         ):
             yield from _member(name, member)
+
+
+def _function(name: str, thing: Any) -> Iterator[str]:
+    [node] = ast.parse(inspect.getsource(thing)).body
+    assert isinstance(node, ast.FunctionDef)  # noqa: S101 - that is what was asked for
+    yield f"## {name}"
+    yield f"```python\n{name}{_arguments(node)}\n```"
+    yield _doc(node)
 
 
 def _class_node(thing: Any) -> ast.ClassDef:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rowlock.app import Rowlock
+    from rowlock.crashes import crash_point
     from rowlock.errors import (
         ConfigurationError,
         FlowClosed,
@@ -74,6 +75,7 @@ __all__ = [
     "UnknownDialect",
     "UnknownFlow",
     "Worker",
+    "crash_point",
 ]
 
 # Loaded when they are first asked for: `rowlock --help` must not wait for a database toolkit.
@@ -110,6 +112,7 @@ _HOMES = {
     "UnknownDialect": "rowlock.errors",
     "UnknownFlow": "rowlock.errors",
     "Worker": "rowlock.queue.worker",
+    "crash_point": "rowlock.crashes",
 }
 
 
