@@ -9,6 +9,7 @@ import signal
 import traceback
 import warnings
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.engine import Engine
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from rowlock.app import Rowlock
     from rowlock.integrations.pytest.throw_away import ThrowAwayLedger
+    from rowlock.queue.enqueue import Key
 
 _UNSAID: Any = object()
 _A_MOMENT = 1.0
@@ -43,11 +45,11 @@ class Crash:
     fates: list[str]
 
     def against(self, expected: Any) -> str:
-        both_counted = isinstance(self.effects, list | tuple | set | dict) and isinstance(
-            expected, list | tuple | set | dict
-        )
-        if both_counted and len(self.effects) != len(expected):
-            told = f"{len(self.effects)} effects, expected {len(expected)}"
+        counts = [len(one) for one in (self.effects, expected) if isinstance(one, list | tuple | set | dict)]
+        if self.effects == expected:
+            told = "the effects are right, and a record did not complete"
+        elif len(counts) == 2 and counts[0] != counts[1]:
+            told = f"{counts[0]} effects, expected {counts[1]}"
         else:
             told = "other effects than expected"
         lines = [f"killed {self.where}: {told}", f"    effects:  {_short(self.effects)}"]
@@ -72,6 +74,7 @@ class CrashPoints:
         effects: Callable[[Rowlock], Any],
         setup: Callable[[Rowlock], object] = lambda _app: None,
         expect: Any = _UNSAID,
+        key: Key = None,
         timeout: float = 60,
     ) -> list[Crash]:
         """Raises EffectsNotOnce, with every boundary that broke it in words; returns the crashes that it survived.
@@ -83,9 +86,11 @@ class CrashPoints:
             effects: `effects(app)` reads what the handler did, as something that compares with ==.
             setup: `setup(app)` is called before each run, on an empty database: create your tables here.
             expect: what `effects` must return; if it is not given, what it returns after a run that nobody killed.
+            key: as for `app.enqueue`; if it is not given, the keys are crash-1, crash-2, …, in every run.
             timeout: seconds that one worker may take.
 
         """
+        __tracebackhide__ = True  # the words below say it all
         self._ledger.check(app)
         run = _Run(
             ledger=self._ledger,
@@ -93,16 +98,19 @@ class CrashPoints:
             app=app,
             flow=flow,
             payload=payload,
+            key=key,
             setup=setup,
             timeout=timeout,
         )
         run.begin()
         reached = run.work(kill_at=None)
-        fates = _fates(app)
+        fates = _fates(app, flow)
         found = effects(app)
         if fates or (expect is not _UNSAID and found != expect):
             wanted = found if expect is _UNSAID else expect
-            raise EffectsNotOnce("even without a crash: " + Crash("by nobody", found, fates).against(wanted))
+            raise EffectsNotOnce(
+                f"flow {flow!r}, even though it was " + Crash("by nobody", found, fates).against(wanted)
+            )
         survived: list[Crash] = []
         broken: list[Crash] = []
         for at in range(len(reached)):
@@ -111,8 +119,8 @@ class CrashPoints:
             if len(here) <= at:
                 continue  # it did less this time, and was done before anybody could kill it
             run.take_over()
-            crash = Crash(_in_words([*here, *reached[at + 1 :]], at), effects(app), _fates(app))
-            (survived if crash.effects == found else broken).append(crash)
+            crash = Crash(_in_words([*here, *reached[at + 1 :]], at), effects(app), _fates(app, flow))
+            (survived if crash.effects == found and not crash.fates else broken).append(crash)
         if broken:
             raise EffectsNotOnce(_report(flow, broken, len(reached), found))
         return survived
@@ -127,6 +135,7 @@ class _Run:
     app: Rowlock
     flow: str
     payload: Any
+    key: Key
     setup: Callable[[Rowlock], object]
     timeout: float
 
@@ -134,7 +143,10 @@ class _Run:
         self._let_go()
         self.ledger.begin_anew()
         self.setup(self.app)
-        self.app.enqueue(self.flow, self.payload)
+        numbers = count(1)
+        # The same in every run: whoever compares effects compares keys.
+        key = (lambda _payload: f"crash-{next(numbers)}") if self.key is None else self.key
+        self.app.enqueue(self.flow, self.payload, key=key)
 
     def work(self, kill_at: int | None) -> list[str]:
         """A worker in a process of its own, killed at that boundary; the boundaries it reached."""
@@ -146,7 +158,9 @@ class _Run:
 
     def take_over(self) -> None:
         """The killed worker's lease runs out, and another one finishes what there is."""
-        self.ledger.clock.advance(self.app.settings.lease_seconds + _A_MOMENT)
+        # The killed worker may have moved a clock of its own: what counts is the lease that it left in the ledger.
+        lease = self.ledger.ledger.run("tick")[0].next_expiry or 0.0
+        self.ledger.clock.advance(max(0.0, lease) + _A_MOMENT)
         code, told = self._fork(lambda _trace: None)
         if code != 0:
             raise RuntimeError(f"The second worker's process ended with {code}.\n{told}")
@@ -202,12 +216,12 @@ def _engines() -> list[Engine]:
     ]
 
 
-def _fates(app: Rowlock) -> list[str]:
-    """Records that did not complete, and why."""
+def _fates(app: Rowlock, flow: str) -> list[str]:
+    """Records of the flow that did not complete, and why."""
     return [
         f"{record['flow']}/{record['key']} is {record['status']}"
         + (f": {record['reason']}" if record["reason"] else "")
-        for record in Inspector(app.ledger).records(limit=100)
+        for record in Inspector(app.ledger).records(flow=flow, limit=100)
         if record["status"] != "completed"
     ]
 
@@ -219,7 +233,8 @@ def _in_words(reached: list[str], at: int) -> str:
         before = next((one for one in reversed(reached[:at]) if one.startswith("after")), None)
         return f"{before} and {here}" if before else here
     after = next((one for one in reached[at + 1 :] if one.startswith("before")), None)
-    return f"{here} and {after}" if after else here
+    joined = " and" if here.startswith("after") else ","
+    return f"{here}{joined} {after}" if after else here
 
 
 def _report(flow: str, broken: list[Crash], kills: int, expected: Any) -> str:

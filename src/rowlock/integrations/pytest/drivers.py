@@ -65,6 +65,12 @@ def _connection(base: Any, boundaries: Boundaries) -> Any:
         def cursor(self, factory: Any = _cursor(sqlite3.Cursor, boundaries)) -> Any:  # noqa: B008 - one for all
             return super().cursor(factory)
 
+        def execute(self, sql: str, *parameters: Any) -> Any:
+            return self.cursor().execute(sql, *parameters)  # sqlite3's own would not ask `cursor`
+
+        def executemany(self, sql: str, *parameters: Any) -> Any:
+            return self.cursor().executemany(sql, *parameters)
+
         def commit(self) -> None:
             with boundaries.commit(really=self.in_transaction):
                 super().commit()

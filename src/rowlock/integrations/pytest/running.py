@@ -72,6 +72,7 @@ class RunUntilIdle:
             timeout: raises TimeoutError after so many real seconds.
 
         """
+        __tracebackhide__ = True
         self._ledger.check(app)
         names = list(app.flows if flows is None else flows)
         inspector = Inspector(app.ledger)
