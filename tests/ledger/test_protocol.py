@@ -226,18 +226,11 @@ class LeaseProtocol(RuleBasedStateMachine):
 
     def _take(self, worker, request):
         held = self.ledger.locks.take(Wanted("x", 1, self.workers[worker], request, LEASE, None))
-        ours = self.requests.get(request, (worker, None))[1] == self.lease.token
-        if ours and self.lease.state == "expired":
-            action = None  # its own row still carries the request: see below
-        elif ours:
+        if self.requests.get(request, (worker, None))[1] == self.lease.token:
             action = "take again"
         else:
-            action = {"free": "take", "expired": "take over"}.get(self.lease.state)
-        if action is None and ours:
-            assert held is not None
-            self.lease.state = "held"
-        else:
-            assert (held is not None) == (action is not None and self.model.do(action, "x", holder=worker))
+            action = "take over" if self.lease.state == "expired" else "take"
+        assert (held is not None) == self.model.do(action, "x", holder=worker)
         if held is not None:
             assert held.token == self.lease.token
             self.requests[request] = worker, held.token

@@ -68,7 +68,7 @@ RECORD = (
 LEASE = (
     Transition("create", (NOTHING,), "free", "whoever wants it first", "lock_create", "lock_create", "0"),
     Transition("take", ("free",), "held", "the first in line", "lock_take", "lock_free, lock_take", "+1", holds=True),
-    Transition("take again", ("held",), "held", "the same request, whose reply was lost", "lock_take",
+    Transition("take again", ("held", "expired"), "held", "the same request, whose reply was lost", "lock_take",
                "lock_free, lock_take", "same", holds=True),
     Transition("take over", ("expired",), "held", "the first in line", "lock_take",
                "lock_free, lock_ended, lock_take", "+1", holds=True),
