@@ -200,6 +200,37 @@ def test_commits_past_sqlalchemy_are_seen(verdict, driver):
     assert "of 5 kills, 2 left effects" in said
 
 
+def test_a_programs_own_engine_may_cross_the_fork(verdict):
+    """Its pooled connection is the parent's: two processes that talk on it would hear each other's replies."""
+    said = verdict(
+        """
+        engines = []
+
+        def open_engine(app):
+            setup(app)
+            engines.append(create_engine(app.ledger.url))
+
+        def seen(app):
+            with engines[-1].connect() as connection:
+                return [key for key, in connection.exec_driver_sql("SELECT record_key FROM effects")]
+
+        @app.flow("f")
+        def bad(record):
+            with engines[-1].begin() as connection:
+                connection.execute(text(INSERT), {"key": record.key})
+
+        def test_it(survives):
+            try:
+                survives(setup=open_engine, effects=lambda app: [*seen(app), *seen(app)])
+            finally:
+                engines[-1].dispose()
+        """,
+        "postgresql",
+    )
+    assert "of 5 kills, 2 left effects" in said
+    assert "before the completion: 4 effects, expected 2" in said
+
+
 def test_an_effect_that_nobody_can_see_is_found_at_the_completion_and_at_marks(verdict):
     said = verdict(
         """

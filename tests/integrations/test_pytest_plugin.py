@@ -13,7 +13,7 @@ TASKS = """
 
     app = Rowlock("sqlite:///kept.db")
 
-    @app.flow("score", max_attempts=3, backoff=Backoff(600, 600))
+    @app.flow("score", max_attempts=3, backoff=Backoff(86400, 86400))
     def score(record):
         answers = record.payload["answers"]
         return sum(answers) / len(answers)
@@ -55,10 +55,15 @@ def test_whoever_does_not_use_it_pays_nothing(project):
 def test_the_programs_own_app_is_lent_and_given_back(project):
     done = project.run(
         """
-        import tasks
+        import time
 
-        def test_one(rowlock_app, rowlock_ledger):
+        import tasks
+        from rowlock import clock
+
+        def test_one(rowlock_app, rowlock_ledger, rowlock_clock):
             app = rowlock_app(tasks.app)
+            rowlock_clock.advance(3600)
+            assert clock.wall() > time.time() + 3590
             assert app is tasks.app
             assert app.settings.ledger_url == rowlock_ledger.url
             app.ledger.run("flow_register", **app.flows["score"].limits)
@@ -72,6 +77,7 @@ def test_the_programs_own_app_is_lent_and_given_back(project):
         def test_three_has_its_own_settings_again():
             assert tasks.app.settings.ledger_url == "sqlite:///kept.db"
             assert "ledger" not in vars(tasks.app)
+            assert clock.wall() < time.time() + 1
         """
     )
     done.assert_outcomes(passed=3)
@@ -117,7 +123,7 @@ def test_runs_until_idle_and_tells_what_happened(project, postgres):
             ran = run_until_idle(app)
             assert (len(ran.waiting), len(ran.errors)) == (1, 1)
             assert run_until_idle(app).errors == []  # its time has not come
-            rowlock_clock.advance(600)
+            rowlock_clock.advance(86400)
             assert len(run_until_idle(app).errors) == 1
             ran = run_until_idle(app, advance_clock=True)
             [dead] = ran.dead

@@ -71,6 +71,9 @@ def _connection(base: Any, boundaries: Boundaries) -> Any:
         def executemany(self, sql: str, *parameters: Any) -> Any:
             return self.cursor().executemany(sql, *parameters)
 
+        def executescript(self, script: str) -> Any:
+            return self.cursor().executescript(script)
+
         def commit(self) -> None:
             with boundaries.commit(really=self.in_transaction):
                 super().commit()
@@ -91,6 +94,10 @@ def _cursor(base: Any, boundaries: Boundaries) -> Any:
         def executemany(self, sql: str, *parameters: Any) -> Any:
             with boundaries.statement(sql, commits_itself=self._commits_itself()):
                 return super().executemany(sql, *parameters)
+
+        def executescript(self, script: str) -> Any:
+            with boundaries.statement(script, commits_itself=True):
+                return super().executescript(script)
 
         def _commits_itself(self) -> bool:
             connection = self.connection
