@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rowlock.app import Rowlock
+    from rowlock.crashes import crash_point
     from rowlock.databases.insert_once import insert_once
     from rowlock.errors import (
         ConfigurationError,
@@ -95,6 +96,7 @@ __all__ = [
     "UnknownDialect",
     "UnknownFlow",
     "Worker",
+    "crash_point",
     "insert_once",
 ]
 
@@ -143,6 +145,7 @@ _HOMES = {
     "UnknownDialect": "rowlock.errors",
     "UnknownFlow": "rowlock.errors",
     "Worker": "rowlock.queue.worker",
+    "crash_point": "rowlock.crashes",
     "insert_once": "rowlock.databases.insert_once",
 }
 

@@ -9,7 +9,8 @@ import pytest
 
 from rowlock import InvalidInput, LeaseLost, LedgerUnavailable, LockHeld, OutcomeUnknown, Refused, clock
 from rowlock.databases.engine import is_connection_lost
-from tests.support.ledgers import LedgerClock, sql
+from rowlock.ledger.ledger_clock import LedgerClock
+from tests.support.ledgers import sql
 from tests.support.waiting import eventually
 
 
@@ -364,9 +365,8 @@ def force_from_outside(other, tx) -> None:
         other.ledger.locks.force("x", 0, "by an operator")
 
 
-def test_an_expired_holders_commit_fails_though_nobody_took_the_lease(app, log, monkeypatch):
-    clock = LedgerClock(app.ledger, monkeypatch)
-    with pytest.raises(LeaseLost), app.lock("x", ttl=3600) as lease:
+def test_an_expired_holders_commit_fails_though_nobody_took_the_lease(app, log):
+    with LedgerClock(app.ledger) as clock, pytest.raises(LeaseLost), app.lock("x", ttl=3600) as lease:
         clock.advance(3601)
         with pytest.raises(LeaseLost), lease.transaction() as tx:
             tx.execute(f"INSERT INTO {log} VALUES (1, 'late')")
@@ -411,7 +411,7 @@ def test_the_fence_in_the_callers_own_transaction(app, other, log):
     assert rows(app) == [(1, "mine")]
 
 
-def test_nobody_takes_the_lease_between_the_fence_and_the_commit(app, other, log, monkeypatch):
+def test_nobody_takes_the_lease_between_the_fence_and_the_commit(app, other, log):
     """The taker waits for the commit: what was fenced is there before the next token is given out."""
     if app.ledger.dialect == "sqlite":
         pytest.skip("one writer at a time: there is no between")
