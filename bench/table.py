@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Target(NamedTuple):
@@ -45,15 +48,29 @@ def verdict(target: Target, value: float | None) -> str:
 
 
 def show(results: dict[str, Any]) -> None:
+    extra = [
+        (f"bytes of WAL a record, {side}", "-" if size is None else f"{size:.0f}", "", "")
+        for side, size in results["wal_bytes"].items()
+    ]
+    show_ratios("Rowlock's queue", TARGETS, results, extra)
+
+
+def show_ratios(
+    title: str,
+    targets: Sequence[Target],
+    results: dict[str, Any],
+    extra: Sequence[tuple[str, str, str, str]] = (),
+) -> None:
+    """The ratios beside their targets, and whatever else there is to say."""
     table = Table(
-        title=f"Rowlock's queue, {results['raw']['cores']} cores, PostgreSQL {results['raw']['postgresql']}"
+        title=f"{title}, {results['raw']['cores']} cores, PostgreSQL {results['raw']['postgresql']}"
     )
     for name, justify in (("ratio", "left"), ("measured", "right"), ("target", "right"), ("", "left")):
         table.add_column(name, justify=justify)
-    for target in TARGETS:
+    for target in targets:
         value = results[target.key]
         bound = "" if target.bound is None else f"{target.sign} {target.bound:g}"
         table.add_row(target.what, "-" if value is None else f"{value:.2f}", bound, verdict(target, value))
-    for side, size in results["wal_bytes"].items():
-        table.add_row(f"bytes of WAL a record, {side}", "-" if size is None else f"{size:.0f}", "", "")
+    for row in extra:
+        table.add_row(*row)
     Console(width=110).print(table)

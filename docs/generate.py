@@ -22,12 +22,14 @@ from rowlock import errors
 from rowlock.cli.main import PANELS
 from rowlock.cli.main import app as command_line
 from rowlock.ledger.statements import load_migrations, load_statements
+from rowlock.proof import model
 from rowlock.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 REFERENCE = Path(__file__).parent / "reference"
+MACHINES = Path(__file__).parent / "explanation" / "state-machines.md"
 _NOTE = "<!-- Written by docs/generate.py; change the code, then run: make docs -->"
 # Names that Python or pydantic asks for.
 _NOT_OURS = ("_", "settings_customise")
@@ -159,6 +161,9 @@ def api_page() -> str:
 
 def _public(name: str) -> Iterator[str]:
     thing = getattr(rowlock, name)
+    if inspect.isfunction(thing):
+        yield from _function(name, thing)
+        return
     node = _class_node(thing)
     bases = [base for base in (ast.unparse(base) for base in node.bases) if base != "object"]
     yield f"## {name}"
@@ -172,6 +177,15 @@ def _public(name: str) -> Iterator[str]:
             _NOT_OURS
         ):
             yield from _member(name, member)
+
+
+def _function(name: str, thing: Any) -> Iterator[str]:
+    tree = ast.parse(inspect.getsource(thing))
+    [node] = [one for one in tree.body if isinstance(one, ast.FunctionDef)]
+    returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    yield f"## {name}"
+    yield f"```python\n{name}{_arguments(node)}{returns}\n```"
+    yield _doc(node)
 
 
 def _class_node(thing: Any) -> ast.ClassDef:
@@ -301,6 +315,21 @@ def _comment(sql: str) -> str:
 
 # -- write, or compare ----------------------------------------------------------------------------------------
 
+# -- the state machines -----------------------------------------------------------------------------------------
+
+
+def machines_page() -> str:
+    """The page as it is, with its tables as the model has them."""
+    header = ["action", "from", "to", "who", "token", "statement", "steps on SQLite"]
+
+    def fill(found: re.Match[str]) -> str:
+        made = table(header, model.rows(getattr(model, found[1])))
+        return f"<!-- model: {found[1]} -->\n{made}\n<!-- end -->"
+
+    text = MACHINES.read_text(encoding="utf-8")
+    return re.sub(r"<!-- model: (\w+) -->\n.*?<!-- end -->", fill, text, flags=re.DOTALL)
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "api.md": api_page,
     "cli.md": cli_page,
@@ -315,8 +344,9 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if a page is old")
     check = parser.parse_args().check
     old = []
-    for name, make in PAGES.items():
-        target, text = REFERENCE / name, make()
+    pages = [*((REFERENCE / name, make) for name, make in PAGES.items()), (MACHINES, machines_page)]
+    for target, make in pages:
+        name, text = target.name, make()
         if not target.is_file() or target.read_text(encoding="utf-8") != text:
             old.append(name)
             if not check:

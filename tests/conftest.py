@@ -9,7 +9,8 @@ import pytest
 from rowlock import Rowlock
 from rowlock.databases.local_postgres import LocalPostgres
 from rowlock.ledger.ledger import Ledger
-from tests.support.ledgers import LedgerClock, make_settings
+from rowlock.ledger.ledger_clock import LedgerClock
+from tests.support.ledgers import make_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,8 +51,9 @@ def ledger(settings: Settings) -> Iterator[Ledger]:
 
 
 @pytest.fixture
-def ledger_clock(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> LedgerClock:
-    return LedgerClock(ledger, monkeypatch)
+def ledger_clock(ledger: Ledger) -> Iterator[LedgerClock]:
+    with LedgerClock(ledger) as clock:
+        yield clock
 
 
 @pytest.fixture

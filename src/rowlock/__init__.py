@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rowlock.app import Rowlock
+    from rowlock.crashes import crash_point
+    from rowlock.databases.insert_once import insert_once
     from rowlock.errors import (
         ConfigurationError,
         FlowClosed,
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
         LedgerError,
         LedgerFull,
         LedgerUnavailable,
+        LimitReached,
         LockHeld,
         NotFound,
         OutcomeUnknown,
@@ -32,12 +35,16 @@ if TYPE_CHECKING:
     from rowlock.leases.faces import DistributedLock, LeaderElection
     from rowlock.leases.leader import Leader
     from rowlock.leases.lease import Lease
+    from rowlock.leases.limit import Limit, Permit
     from rowlock.leases.lock import Lock
     from rowlock.leases.service import ServiceRun
     from rowlock.leases.transaction import LeaseTransaction
+    from rowlock.log import LogContext
     from rowlock.program import Program
+    from rowlock.queue.breaker import Breaker
     from rowlock.queue.enqueue import Enqueued
     from rowlock.queue.letters import DeadLetters
+    from rowlock.queue.outbox import Outbox
     from rowlock.queue.processor import DistributedProcessor
     from rowlock.queue.record import Record
     from rowlock.queue.retry import Backoff
@@ -47,6 +54,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Backoff",
+    "Breaker",
     "ConfigurationError",
     "DeadLetters",
     "DistributedLock",
@@ -65,10 +73,15 @@ __all__ = [
     "LedgerError",
     "LedgerFull",
     "LedgerUnavailable",
+    "Limit",
+    "LimitReached",
     "Lock",
     "LockHeld",
+    "LogContext",
     "NotFound",
+    "Outbox",
     "OutcomeUnknown",
+    "Permit",
     "Program",
     "Record",
     "RecordTransaction",
@@ -83,11 +96,14 @@ __all__ = [
     "UnknownDialect",
     "UnknownFlow",
     "Worker",
+    "crash_point",
+    "insert_once",
 ]
 
 # Loaded when they are first asked for: `rowlock --help` must not wait for a database toolkit.
 _HOMES = {
     "Backoff": "rowlock.queue.retry",
+    "Breaker": "rowlock.queue.breaker",
     "ConfigurationError": "rowlock.errors",
     "DeadLetters": "rowlock.queue.letters",
     "DistributedLock": "rowlock.leases.faces",
@@ -106,11 +122,16 @@ _HOMES = {
     "LedgerError": "rowlock.errors",
     "LedgerFull": "rowlock.errors",
     "LedgerUnavailable": "rowlock.errors",
+    "Limit": "rowlock.leases.limit",
+    "LimitReached": "rowlock.errors",
     "Lock": "rowlock.leases.lock",
     "LockHeld": "rowlock.errors",
+    "LogContext": "rowlock.log",
     "NotFound": "rowlock.errors",
+    "Outbox": "rowlock.queue.outbox",
     "OutcomeUnknown": "rowlock.errors",
     "Program": "rowlock.program",
+    "Permit": "rowlock.leases.limit",
     "Record": "rowlock.queue.record",
     "RecordTransaction": "rowlock.queue.transaction",
     "Refused": "rowlock.errors",
@@ -124,6 +145,8 @@ _HOMES = {
     "UnknownDialect": "rowlock.errors",
     "UnknownFlow": "rowlock.errors",
     "Worker": "rowlock.queue.worker",
+    "crash_point": "rowlock.crashes",
+    "insert_once": "rowlock.databases.insert_once",
 }
 
 

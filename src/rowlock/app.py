@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from rowlock.errors import ConfigurationError, UnknownFlow
 from rowlock.leases.instance import Instance
 from rowlock.leases.leader import Leader
+from rowlock.leases.limit import Limit
 from rowlock.leases.lock import Lock
 from rowlock.leases.locks import Locks
 from rowlock.leases.service import Service
@@ -17,6 +19,7 @@ from rowlock.program import Program
 from rowlock.queue.enqueue import Enqueued, Enqueuer, Key
 from rowlock.queue.flow import ExecutorKind, Flow
 from rowlock.queue.letters import DeadLetters
+from rowlock.queue.outbox import Outbox
 from rowlock.queue.processor import DistributedProcessor
 from rowlock.queue.retry import Backoff
 from rowlock.queue.schedule import Missed, Schedule
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from rowlock.leases.lease import Lease
+    from rowlock.queue.breaker import Breaker
 
 Handler = TypeVar("Handler", bound="Callable[[Any], Any]")
 Function = TypeVar("Function", bound="Callable[..., Any]")
@@ -49,18 +53,27 @@ class Rowlock:
         self.services: dict[str, Service] = {}
         self.schedules: dict[str, Schedule] = {}
         self._name: str | None = None
+        self._opening = threading.RLock()  # threads may be the first to use something at the same time
 
     @cached_property
     def locks(self) -> Locks:
         """This process as an instance that takes leases; registered at the first use, gone with `close()`."""
-        instance = Instance(self.settings, name=self._name)
-        locks = Locks(instance, self.ledger)
-        instance.start()
+        with self._opening:
+            return self.__dict__.get("locks") or self._open_locks()
+
+    def _open_locks(self) -> Locks:
+        locks = Locks(Instance(self.settings, name=self._name), self.ledger)
+        locks.instance.start()
+        self.__dict__["locks"] = locks  # before the next thread is let in
         return locks
 
     @cached_property
     def ledger(self) -> Ledger:
         """The ledger, opened at the first use; SchemaMismatch if its tables do not fit this code."""
+        with self._opening:
+            return self.__dict__.get("ledger") or self._open_ledger()
+
+    def _open_ledger(self) -> Ledger:
         ledger = Ledger.open(self.settings)
         try:
             # Only if it must: the first use may be inside the caller's own transaction, which has the write lock.
@@ -70,6 +83,7 @@ class Rowlock:
         except BaseException:
             ledger.close()  # nobody else knows it yet
             raise
+        self.__dict__["ledger"] = ledger
         return ledger
 
     def close(self) -> None:
@@ -102,6 +116,8 @@ class Rowlock:
         concurrency: int = 8,
         batch: int | None = None,
         executor: ExecutorKind | None = None,
+        limit: Limit | None = None,
+        breaker: Breaker | None = None,
     ) -> Callable[[Handler], Handler]:
         """Registers a handler. It stays the plain function it was.
 
@@ -115,6 +131,8 @@ class Rowlock:
             concurrency: records that run at the same time in one worker.
             batch: the handler gets a list of up to so many records.
             executor: "process" for CPU-bound work. `async def` handlers run on an event loop, others in threads.
+            limit: `app.limit(…)`; a handler starts only within it. A batch is one use.
+            breaker: `Breaker(…)`; pauses the flow by itself when too many attempts fail.
 
         """
 
@@ -133,6 +151,8 @@ class Rowlock:
                 concurrency=concurrency,
                 batch=batch,
                 executor=executor or "thread",
+                limit=limit,
+                breaker=breaker,
             )
             self.flows[name] = flow
             handler.flow = flow  # type: ignore[attr-defined]
@@ -233,6 +253,10 @@ class Rowlock:
         call = partial(self.enqueue, flow, payloads, key=key, priority=priority, run_at=run_at)
         return await asyncio.to_thread(call)
 
+    def outbox(self, flow: str) -> Outbox:
+        """Inserts rows once, and tells about each new one through a record of this flow, in the same transaction."""
+        return Outbox(self.ledger, lambda: self._enqueuer, flow)
+
     @property
     def dead_letters(self) -> DeadLetters:
         return DeadLetters(self.ledger)
@@ -273,6 +297,7 @@ class Rowlock:
         on_start: Callable[..., Any] | None = None,
         on_stop: Callable[..., Any] | None = None,
         longest_pause: float = 60,
+        limit: Limit | None = None,
     ) -> Callable[[Function], Function]:
         """Registers a function that runs on exactly one instance; `rowlock run` and `app.program()` see to it.
 
@@ -287,6 +312,7 @@ class Rowlock:
             on_start: called when this instance has become the one.
             on_stop: called when it stops being the one, unless it died.
             longest_pause: after a crash it is started again after 1 s, 2 s, 4 s, … up to this.
+            limit: `app.limit(…)`; each run is one use of it.
 
         """
 
@@ -301,10 +327,40 @@ class Rowlock:
                 on_start=on_start,
                 on_stop=on_stop,
                 longest_pause=longest_pause,
+                limit=limit,
             )
             return function
 
         return register
+
+    def limit(
+        self,
+        name: str,
+        *,
+        rate: str | None = None,
+        concurrency: int | None = None,
+        burst: int = 1,
+        ttl: float = 60,
+        wait: float | None = None,
+    ) -> Limit:
+        """A budget that all instances share: `with app.limit("sec.gov", rate="10/s", concurrency=4):`.
+
+        Make it once and use it from any number of threads and tasks; give it to flows and services as `limit=`.
+        Nothing is connected until its first use. If instances declare one name differently, the last one counts.
+
+        Args:
+            name: what is limited; at most 240 characters.
+            rate: how many uses may start: "10/s", "600/m", "5000/h", "1/d".
+            concurrency: how many uses there may be at the same time, 1 to 1000.
+            burst: how many may start at once after an idle time; 1 spaces them evenly.
+            ttl: seconds after which a dead holder's slot is free again.
+            wait: seconds to wait before LimitReached is raised; 0 tries once, None waits as long as it takes. Flows
+                wait as long as it takes.
+
+        """
+        return Limit(
+            lambda: self.locks, name, rate=rate, concurrency=concurrency, burst=burst, ttl=ttl, wait=wait
+        )
 
     # -- work --------------------------------------------------------------------------------------------
 

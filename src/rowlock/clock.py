@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 # CLOCK_BOOTTIME goes on while a laptop or a virtual machine sleeps; a lease must too.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_ahead = 0.0
 
 
 def monotonic() -> float:
@@ -16,7 +17,13 @@ def monotonic() -> float:
 
 def wall() -> float:
     """The machine's idea of the time; only a SQLite ledger, which lives on one machine, may use it."""
-    return time.time()
+    return time.time() + _ahead
+
+
+def move_wall(seconds: float | None) -> None:
+    """For tests: `wall` runs ahead by so much more, in this process and those it forks; None brings it back."""
+    global _ahead  # noqa: PLW0603 - there is one clock on the wall
+    _ahead = 0.0 if seconds is None else _ahead + seconds
 
 
 def as_datetime(value: float | datetime | None) -> datetime | None:

@@ -17,6 +17,7 @@ RowlockError
 │   └── OutcomeUnknown        the connection broke during a commit and could not be re-read
 ├── LeaseLost                 somebody else may act on this now: your write was refused
 ├── LockHeld                  somebody else holds the lock, and the wait for it is over
+├── LimitReached              the limit's budget is used up, and the wait for it is over
 ├── FlowClosed                the flow drains and takes no new records
 ├── NotFound                  no such record, flow or instance
 └── Refused                   the thing is not in a state that allows this
@@ -108,6 +109,10 @@ class LeaseLost(RowlockError):
 
 class LockHeld(RowlockError):
     """Somebody else holds the lock, and the wait for it is over."""
+
+
+class LimitReached(RowlockError):
+    """The limit's budget is used up for now, and the wait for it is over."""
 
 
 class FlowClosed(RowlockError):

@@ -15,6 +15,7 @@ from pydantic_settings import (
 )
 
 from rowlock.errors import ConfigurationError
+from rowlock.log import LogFormat  # noqa: TC001 - pydantic reads it at run time
 
 DEFAULT_LEDGER_URL = "sqlite:///rowlock.db"
 
@@ -45,6 +46,10 @@ class Settings(BaseSettings):
     retention_days: float = Field(30, gt=0, description="How long settled records and their keys are kept.")
     prune_batch: int = Field(
         1000, ge=1, le=100_000, description="Rows one pruning statement removes at most."
+    )
+
+    log_format: LogFormat = Field(
+        "text", description="How `rowlock worker` writes its log: text, or json (one object a line)."
     )
 
     @property

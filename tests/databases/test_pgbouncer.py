@@ -6,12 +6,13 @@ import os
 import shutil
 import subprocess
 import tempfile
+import threading
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from rowlock import Rowlock, Settings
+from rowlock import LeaseLost, LockHeld, Rowlock, Settings
 from rowlock.databases.local_postgres import _free_port
 from rowlock.ledger.ledger import Ledger
 from tests.support.waiting import eventually
@@ -77,3 +78,46 @@ def test_work_is_done_once_behind_a_transaction_pooler(pooler):
         with app.ledger.engine.begin() as connection:
             query = "SELECT count(*), count(DISTINCT id) FROM behind_pooler.effects"
             assert connection.exec_driver_sql(query).fetchone() == (500, 500)
+
+
+@pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not installed")
+def test_locks_behind_a_transaction_pooler(pooler):
+    """Taken, waited for, handed over, renewed, fenced, lost: nothing of it belongs to a connection."""
+    settings = Settings(
+        ledger_url=pooler, ledger_schema="locks_behind_pooler", transaction_pooler=True, poll_seconds=0.1
+    )
+    with Ledger.open(settings) as ledger:
+        ledger.schema.migrate()
+    with Rowlock(settings=settings) as app, Rowlock(settings=settings) as other:
+        with app.ledger.engine.begin() as connection:
+            connection.exec_driver_sql("CREATE TABLE locks_behind_pooler.log (token bigint)")
+        order: list[str] = []
+
+        def wait_for_it() -> None:
+            with other.lock("x", wait=60) as lease:
+                order.append("the waiter")
+                write(lease)
+
+        thread = threading.Thread(target=wait_for_it)
+        with app.lock("x", ttl=3) as lease:
+            with pytest.raises(LockHeld):
+                other.lock("x", wait=0.1).acquire()
+            thread.start()
+            first = lease.deadline
+            eventually(lambda: lease.deadline > first + 3, "renewals beyond the ttl")
+            write(lease)
+            order.append("the holder")
+        thread.join()
+        assert order == ["the holder", "the waiter"]
+        with pytest.raises(LeaseLost), app.lock("x") as stale:
+            other.ledger.locks.force("x", 0, "by an operator")
+            write(stale)
+        with app.ledger.engine.begin() as connection:
+            rows = connection.exec_driver_sql("SELECT token FROM locks_behind_pooler.log").fetchall()
+        assert len(rows) == 2
+        assert rows == sorted(rows)
+
+
+def write(lease) -> None:
+    with lease.transaction() as tx:
+        tx.execute("INSERT INTO locks_behind_pooler.log VALUES (:token)", {"token": lease.token})

@@ -67,7 +67,7 @@ def test_the_code_of_a_page_runs(page, tmp_path, request):
 
 @pytest.fixture
 def troubled(tmp_path, monkeypatch):
-    """A ledger with a dead letter and a record that waits, and the names that runbooks use for what is in it."""
+    """A ledger with a dead letter, a record that waits and a lock that is held, and the names that runbooks use for what is in it."""
     monkeypatch.setenv("ROWLOCK_LEDGER_URL", f"sqlite:///{tmp_path}/ledger.db")
     with rowlock.Rowlock() as app:
         app.flow("score", max_attempts=1)(lambda record: None)
@@ -76,7 +76,14 @@ def troubled(tmp_path, monkeypatch):
             [record] = processor.claim_records_batch("score", 1)
             processor.mark_record_failed(record, ValueError("no answers"))
         [group] = app.dead_letters.groups()
-    return {"FLOW": "score", "KEY": "waits", "RECORD": str(record.id), "FINGERPRINT": group["fingerprint"]}
+        assert app.try_lock("edgar_monitor", note="polls")
+        yield {
+            "FLOW": "score",
+            "KEY": "waits",
+            "RECORD": str(record.id),
+            "FINGERPRINT": group["fingerprint"],
+            "LOCK": "edgar_monitor",
+        }
 
 
 @pytest.mark.parametrize("page", RUNBOOKS, ids=name)

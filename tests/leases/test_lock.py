@@ -7,9 +7,10 @@ import threading
 
 import pytest
 
-from rowlock import InvalidInput, LeaseLost, LockHeld, OutcomeUnknown, Refused
+from rowlock import InvalidInput, LeaseLost, LedgerUnavailable, LockHeld, OutcomeUnknown, Refused, clock
 from rowlock.databases.engine import is_connection_lost
-from tests.support.ledgers import LedgerClock, sql
+from rowlock.ledger.ledger_clock import LedgerClock
+from tests.support.ledgers import sql
 from tests.support.waiting import eventually
 
 
@@ -290,7 +291,6 @@ def test_a_holder_whose_renewals_fail_stops_before_the_ledger_gives_the_lease_aw
 
 
 def break_renewals(app, monkeypatch) -> None:
-    from rowlock import LedgerUnavailable
 
     def broken(*_args):
         raise LedgerUnavailable("the cable is out")
@@ -365,9 +365,8 @@ def force_from_outside(other, tx) -> None:
         other.ledger.locks.force("x", 0, "by an operator")
 
 
-def test_an_expired_holders_commit_fails_though_nobody_took_the_lease(app, log, monkeypatch):
-    clock = LedgerClock(app.ledger, monkeypatch)
-    with pytest.raises(LeaseLost), app.lock("x", ttl=3600) as lease:
+def test_an_expired_holders_commit_fails_though_nobody_took_the_lease(app, log):
+    with LedgerClock(app.ledger) as clock, pytest.raises(LeaseLost), app.lock("x", ttl=3600) as lease:
         clock.advance(3601)
         with pytest.raises(LeaseLost), lease.transaction() as tx:
             tx.execute(f"INSERT INTO {log} VALUES (1, 'late')")
@@ -412,7 +411,7 @@ def test_the_fence_in_the_callers_own_transaction(app, other, log):
     assert rows(app) == [(1, "mine")]
 
 
-def test_nobody_takes_the_lease_between_the_fence_and_the_commit(app, other, log, monkeypatch):
+def test_nobody_takes_the_lease_between_the_fence_and_the_commit(app, other, log):
     """The taker waits for the commit: what was fenced is there before the next token is given out."""
     if app.ledger.dialect == "sqlite":
         pytest.skip("one writer at a time: there is no between")
@@ -469,3 +468,237 @@ def lose_the_reply(connection, *, after: bool, then=lambda: None) -> None:
         raise error
 
     driver.commit = commit
+
+
+# -- what nearly goes wrong --------------------------------------------------------------------------------------
+
+
+def test_threads_that_use_the_app_first_at_the_same_time_are_one_instance(app):
+    barrier, found = threading.Barrier(8), []
+
+    def use() -> None:
+        barrier.wait()
+        found.append(app.locks)
+
+    threads = [threading.Thread(target=use) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(map(id, found))) == 1
+    assert sql(app.ledger, "SELECT count(*) FROM {s}service_instances")[0][0] == 1
+
+
+def test_a_heartbeat_with_nothing_left_to_renew_lives_on(app, monkeypatch):
+    """The only lease that was due is given back between the question and the answer."""
+    keeper = app.locks.keeper
+    monkeypatch.setattr(keeper, "next_renewal", lambda: 0.0)
+    keeper.renew()
+
+
+def test_whoever_fails_when_told_of_a_loss_does_not_stop_those_who_tell(app, other, caplog):
+    with app.lock("y", ttl=1) as kept, pytest.raises(LeaseLost), app.lock("x", ttl=1) as lease:
+        lease.on_lost(lambda _lease: 1 / 0)
+        told = threading.Event()
+        lease.on_lost(lambda _lease: told.set())
+        other.ledger.locks.force("x", 0, "by an operator")
+        assert told.wait(30)
+        assert "ZeroDivisionError" in caplog.text
+        first = kept.deadline
+        eventually(lambda: kept.deadline > first + 1, "the other lease is still renewed")
+
+
+def test_a_renewal_that_comes_in_after_the_local_deadline_is_too_late(app, monkeypatch):
+    """Somebody may have seen that it was over, and stopped: it must not be on again behind his back."""
+    keeper = app.locks.keeper
+    with pytest.raises(LeaseLost, match="in time"), app.lock("x", ttl=3600) as lease:
+        monkeypatch.setattr(lease, "_deadline", 0.0)
+        assert not lease.held
+        keeper._renewed(lease, sent=clock.monotonic())
+        assert not lease.held
+        assert lease.lost.is_set()
+        assert held_by(app) is None, "nobody acts on it, so nobody need wait for it"
+
+
+def test_a_lease_whose_grant_was_long_on_the_way_is_asked_for_again(app, monkeypatch):
+    """The local deadline counts from before the question: a late answer alone would be a lease born dead."""
+    locks = app.locks.keeper.ledger.locks
+    real, taken = locks.take, []
+
+    def late(wanted, ticket):
+        taken.append(real(wanted, ticket))
+        if len(taken) == 1:
+            monkeypatch.setattr(clock, "monotonic", lambda now=clock.monotonic: now() + 3600)
+        return taken[-1]
+
+    app.lock("x", ttl=600).acquire().release()
+    monkeypatch.setattr(locks, "take", late)
+    with app.lock("x", ttl=600) as lease:
+        assert lease.seconds_left > 500
+    assert len(taken) == 2
+    assert taken[0] == taken[1]
+
+
+def test_a_long_fenced_transaction_does_not_keep_other_leases_from_being_renewed(app, log):
+    """Its row is locked until the commit; the heartbeat passes it by, and asks again."""
+    if app.ledger.dialect == "sqlite":
+        pytest.skip("one writer at a time: a long transaction keeps everybody from writing")
+    with app.lock("long", ttl=60) as held, app.lock("short", ttl=1) as lease:
+        with app.ledger.engine.begin() as connection:
+            held.fence(connection)
+            app.locks.keeper._renew_at[held.held_slot] = 0.0
+            app.locks.instance._wake.set()
+            first = lease.deadline
+            eventually(lambda: lease.deadline > first + 1.5, "renewals of the other one")
+            assert not held.lost.is_set()
+        first = held.deadline
+        eventually(lambda: held.deadline > first, "a renewal once it is committed")
+
+
+def test_the_fence_of_the_callers_own_transaction_hides_no_commit_whose_reply_was_lost(app, log):
+    with app.lock("x") as lease:
+        tx = lease.transaction()
+        with tx:
+            tx.execute(f"INSERT INTO {log} VALUES (1, 'mine')")
+        with app.ledger.engine.begin() as connection:
+            lease.fence(connection)
+        assert tx._reread() == "committed"
+
+
+def test_a_task_that_is_cancelled_twice_while_it_takes_a_lock_leaves_nothing_held(app, other, monkeypatch):
+    """The second cancellation comes while the first one waits for the ledger's answer."""
+    taking, answer = threading.Event(), threading.Event()
+    locks = app.locks.keeper.ledger.locks
+    real = locks.take
+
+    def slow(wanted, ticket):
+        held = real(wanted, ticket)
+        if held is not None:
+            taking.set()
+            answer.wait(30)
+        return held
+
+    monkeypatch.setattr(locks, "take", slow)
+
+    async def main() -> None:
+        task = asyncio.create_task(app.lock("x", ttl=3600).aacquire())
+        await asyncio.to_thread(taking.wait, 30)
+        for _ in range(3):
+            task.cancel()
+            await asyncio.sleep(0.01)
+        assert not task.done()
+        answer.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert app.locks.keeper.leases == []
+    assert other.try_lock("x")
+
+
+def test_a_task_cancelled_while_the_ledger_fails_is_cancelled_and_not_failed(app, monkeypatch):
+    taking, answer = threading.Event(), threading.Event()
+    locks = app.locks.keeper.ledger.locks
+    real_take = locks.take
+
+    def slow(wanted, ticket):
+        held = real_take(wanted, ticket)
+        if held is not None:
+            taking.set()
+            answer.wait(30)
+        return held
+
+    def broken(held):
+        raise LedgerUnavailable("the cable is out")
+
+    monkeypatch.setattr(locks, "take", slow)
+    monkeypatch.setattr(locks, "release", broken)
+
+    async def main() -> None:
+        task = asyncio.create_task(app.lock("x").aacquire())
+        await asyncio.to_thread(taking.wait, 30)
+        task.cancel()
+        answer.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert app.locks.keeper.leases == []
+
+
+def test_a_waiter_that_leaves_wakes_the_next_one(make_app):
+    """The first in line is told of the release, and leaves at that moment: the turn is not lost with it."""
+    app = make_app(poll_seconds=3600)
+    other = make_app(on=app)
+    if app.ledger.dialect == "sqlite":
+        pytest.skip("every change of the file wakes everybody")
+    held = app.lock("x", ttl=3600).acquire()
+    first = app.ledger.locks.queue("x", app.locks.keeper.holder, 3600)
+    got = threading.Event()
+
+    def wait_for_it() -> None:
+        with other.lock("x"):
+            got.set()
+
+    thread = threading.Thread(target=wait_for_it)
+    thread.start()
+    eventually(lambda: sql(app.ledger, "SELECT count(*) FROM {s}lock_waiters")[0][0] == 2)
+    listening = f"SELECT 1 FROM pg_stat_activity WHERE query = 'LISTEN \"{app.ledger.locks.channel}\"'"
+    eventually(lambda: sql(app.ledger, listening), "its listener")
+    held.release()
+    assert not got.is_set()
+    app.ledger.locks.leave(first)
+    assert got.wait(30)
+    thread.join()
+
+
+def test_a_waiter_that_lost_its_place_leaves_no_bell_behind(app, other):
+    held = app.lock("x").acquire()
+    thread = threading.Thread(target=lambda: other.lock("x").acquire().release())
+    thread.start()
+    eventually(lambda: sql(app.ledger, "SELECT count(*) FROM {s}lock_waiters")[0][0] == 1)
+    sql(app.ledger, "DELETE FROM {s}lock_waiters")  # silent for too long
+    eventually(lambda: sql(app.ledger, "SELECT count(*) FROM {s}lock_waiters")[0][0] == 1, "another place")
+    held.release()
+    thread.join()
+    assert not other.locks._bells
+
+
+def test_whoever_waits_while_the_app_is_closed_is_told(app, other):
+    held, errors = app.lock("x").acquire(), []
+
+    def wait_for_it() -> None:
+        try:
+            other.lock("x").acquire()
+        except Refused as error:
+            errors.append(str(error))
+
+    async def wait_on_a_loop() -> None:
+        async with other.lock("x"):
+            pass
+
+    def run_the_loop() -> None:
+        try:
+            asyncio.run(wait_on_a_loop())
+        except Refused as error:
+            errors.append(str(error))
+
+    threads = [threading.Thread(target=wait_for_it), threading.Thread(target=run_the_loop)]
+    for thread in threads:
+        thread.start()
+    eventually(lambda: sql(app.ledger, "SELECT count(*) FROM {s}lock_waiters")[0][0] == 2)
+    other.close()
+    for thread in threads:
+        thread.join()
+    assert errors == ["The app is closed: it takes no leases any more."] * 2
+    held.release()
+
+
+def test_closing_the_app_inside_an_async_block_opens_nothing_again(app, other):
+    async def main() -> None:
+        async with app.lock("x"):
+            app.close()
+        assert "locks" not in app.__dict__
+
+    asyncio.run(main())
+    assert other.try_lock("x")

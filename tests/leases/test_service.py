@@ -256,6 +256,22 @@ def test_a_function_that_does_not_come_back_keeps_its_lease_until_it_runs_out(ma
     stay.set()
 
 
+def test_a_run_is_one_use_of_its_limit_and_a_stop_ends_the_wait_for_it(app):
+    ran = threading.Event()
+    limit = app.limit("sec.gov", rate="1/h")
+
+    @app.service("edgar", every=0.01, limit=limit)
+    def edgar() -> None:
+        ran.set()
+
+    with app.program():
+        assert ran.wait(30)
+        ran.clear()
+        eventually(lambda: state(app).runs == 2, "the second run, which waits for its moment")
+    assert not ran.is_set()
+    assert state(app).state == "stopped"
+
+
 # -- misuse ----------------------------------------------------------------------------------------------------
 
 

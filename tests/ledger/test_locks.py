@@ -183,7 +183,7 @@ def test_who_leaves_the_line_makes_room(ledger, two):
     first = take(ledger, a)
     one, other = ledger.locks.queue("x", a, 5), ledger.locks.queue("x", b, 5)
     ledger.locks.release(first)
-    ledger.run("lock_leave", ticket=one)
+    ledger.locks.leave(one)
     assert take(ledger, b, ticket=other)
 
 

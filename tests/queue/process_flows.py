@@ -40,3 +40,19 @@ def rough(record):
                 tx.execute("INSERT INTO effects VALUES (:id)", {"id": record.id})
         case "batch":
             record.complete("by hand")
+
+
+@app.flow("limited_pids", executor="process", concurrency=2, limit=app.limit("api", rate="1000/s"))
+def limited_pids(record):
+    return {"pid": os.getpid()}
+
+
+@app.flow(
+    "hourly_pids",
+    executor="process",
+    concurrency=4,
+    timeout=5,
+    limit=app.limit("hourly", rate="1/h", concurrency=5),
+)
+def hourly_pids(record):
+    return {"pid": os.getpid()}

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from rowlock import clock
 from rowlock.ledger.rows import Held, Wish
 from rowlock.settings import Settings
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
     from rowlock.ledger.ledger import Ledger
 
@@ -27,33 +23,6 @@ def make_settings(kind: str, folder: Path, server_url: str | None, **overrides) 
     else:
         url, schema = server_url, f"t_{uuid4().hex[:16]}"
     return Settings(ledger_url=url, ledger_schema=schema, **overrides)
-
-
-class LedgerClock:
-    """Moves one ledger's clock; nobody has to sleep."""
-
-    def __init__(self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch | None = None) -> None:
-        self.ledger = ledger
-        self.offset = 0.0
-        if ledger.dialect == "sqlite":
-            assert monkeypatch is not None
-            monkeypatch.setattr(clock, "wall", lambda: time.time() + self.offset)
-        else:
-            schema = ledger.settings.ledger_schema
-            sql(ledger, f'CREATE TABLE "{schema}".test_clock AS SELECT 0::float8 AS seconds')
-            sql(
-                ledger,
-                f'CREATE OR REPLACE FUNCTION "{schema}".ledger_time() RETURNS timestamptz LANGUAGE sql VOLATILE AS '
-                f"'SELECT clock_timestamp() + (SELECT seconds FROM \"{schema}\".test_clock) * interval ''1 second'''",
-            )
-
-    def advance(self, seconds: float) -> None:
-        self.offset += seconds
-        if self.ledger.dialect == "postgresql":
-            sql(
-                self.ledger,
-                f'UPDATE "{self.ledger.settings.ledger_schema}".test_clock SET seconds = {self.offset}',
-            )
 
 
 def sql(ledger: Ledger, text: str, params: object = None) -> list:

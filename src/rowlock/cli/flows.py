@@ -6,7 +6,7 @@ import typer
 
 from rowlock.cli.ledgers import open_ledger
 from rowlock.cli.options import AsJson, LedgerUrl, Reason
-from rowlock.cli.output import say, say_json, say_table
+from rowlock.cli.output import reason_of, say, say_json, say_table
 
 group = typer.Typer(name="flows", no_args_is_help=True, help="Pause, resume and drain flows.")
 
@@ -27,7 +27,7 @@ def list_(as_json: AsJson = False, ledger: LedgerUrl = None) -> None:
         say("No flows yet. A worker registers its own; or: rowlock flows add NAME")
     else:
         rows = (
-            (one["flow"], one["state"], one["reason"], one["max_attempts"], one["max_deaths"], _live(one))
+            (one["flow"], one["state"], reason_of(one), one["max_attempts"], one["max_deaths"], _live(one))
             for one in found
         )
         say_table(("flow", "state", "reason", ">max attempts", ">max deaths", ">live records"), rows)

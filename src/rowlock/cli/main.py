@@ -14,6 +14,8 @@ from rowlock.cli import (
     flows,
     init,
     instances,
+    limits,
+    locks,
     migrate,
     prune,
     records,
@@ -32,8 +34,8 @@ from rowlock.errors import RowlockError
 PANELS: dict[str, list[Callable[..., None] | typer.Typer]] = {
     "Set up": [init.init, migrate.migrate, doctor.doctor],
     "Work": [run.run, worker.worker, enqueue.enqueue],
-    "Look": [status.status, why.why, instances.instances, services.group, schedules.group],
-    "Operate": [records.group, dead.group, flows.group, prune.prune],
+    "Look": [status.status, why.why, instances.instances, limits.limits, services.group, schedules.group],
+    "Operate": [records.group, dead.group, flows.group, locks.group, instances.drain, prune.prune],
     "Other": [demo.demo, version.version],
 }
 

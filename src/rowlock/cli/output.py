@@ -100,6 +100,16 @@ def since(moment: datetime | None, now: float) -> str:
     return ago(seconds) if seconds >= 0 else f"in {in_words(-seconds)}"
 
 
+def reason_of(flow: dict[str, Any]) -> str:
+    """Why a flow is paused; and if it was its breaker, what comes next by itself."""
+    parts = [flow["reason"] or ""]
+    if flow["breaker"] == "probing":
+        parts.append("probing now")
+    elif flow["breaker"]:
+        parts.append(f"probes in {in_words(flow['probe_seconds'])}")
+    return "; ".join(filter(None, parts))
+
+
 def stamp(moment: datetime | None) -> str:
     return "" if moment is None else moment.astimezone(UTC).isoformat(timespec="milliseconds")
 

@@ -1,8 +1,6 @@
 """`rowlock run`: everything that a program has, as one instance."""
 
-import logging
-import sys
-
+from rowlock import log
 from rowlock.cli.loading import load_app_on
 from rowlock.cli.options import AppTarget, Concurrency, Flows, InstanceName, LedgerUrl, names
 
@@ -22,10 +20,8 @@ def run(
 
     Example: rowlock run monitors:app
     """
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.INFO,
-        format="%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s",
-    )
+    from rowlock.settings import load_settings
+
+    log.set_up(load_settings().log_format)
     with load_app_on(ledger, target) as app:
         app.program(flows=names(flows), concurrency=concurrency, name=name).run()

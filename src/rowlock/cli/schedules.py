@@ -14,7 +14,7 @@ group = typer.Typer(name="schedules", no_args_is_help=True, help="See what is en
 @group.command("list")
 def list_(as_json: AsJson = False, ledger: LedgerUrl = None) -> None:
     """List schedules: the last tick that was dealt with, the next one, and how often ticks were missed."""
-    from rowlock.queue.inspector import as_dict
+    from rowlock.ledger.reading import as_dict
 
     with open_ledger(ledger) as opened:
         now = opened.now()

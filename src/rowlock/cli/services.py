@@ -18,7 +18,7 @@ def list_(as_json: AsJson = False, ledger: LedgerUrl = None) -> None:
 
     standby are the instances that would take over.
     """
-    from rowlock.queue.inspector import as_dict
+    from rowlock.ledger.reading import as_dict
 
     with open_ledger(ledger) as opened:
         found = [as_dict(row) for row in opened.run_safely("services")]

@@ -7,7 +7,7 @@ import typer
 
 from rowlock.cli.ledgers import open_ledger
 from rowlock.cli.options import AsJson, LedgerUrl
-from rowlock.cli.output import console, make_table, say_json
+from rowlock.cli.output import console, make_table, reason_of, say_json
 from rowlock.clock import in_words
 from rowlock.errors import LedgerUnavailable
 
@@ -65,7 +65,7 @@ def _render(found: dict[str, Any]) -> "RenderableType":
             flow["dead"],
             flow["completed_last_hour"],
             "" if flow["oldest_seconds"] is None else in_words(flow["oldest_seconds"]),
-            flow["state"] + (f": {flow['reason']}" if flow["reason"] else ""),
+            ": ".join(filter(None, (flow["state"], reason_of(flow)))),
         )
         for flow in found["flows"]
     )

@@ -1,6 +1,5 @@
 """`rowlock worker`: runs a program's flows, in one process or several."""
 
-import logging
 import os
 import signal
 import sys
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rowlock import log
 from rowlock.cli.loading import load_app_on
 from rowlock.cli.options import AppTarget, Concurrency, Flows, InstanceName, LedgerUrl, names
 from rowlock.cli.output import note
@@ -37,14 +37,12 @@ def worker(
 
     Example: rowlock worker tasks:app --processes 4
     """
+    from rowlock.settings import load_settings
+
     if supervised:
         _leave_with_the_supervisor()
         ledger = os.environ.get(_LEDGER_OF_CHILDREN)
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.INFO,
-        format="%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s",
-    )
+    log.set_up(load_settings().log_format)
     app = load_app_on(ledger, target)
     chosen = names(flows)
     if app.services or app.schedules:

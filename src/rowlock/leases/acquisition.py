@@ -39,6 +39,7 @@ class Acquisition:
     ) -> None:
         self.name = name
         self.ticket: int | None = None
+        self.lease: Lease | None = None
         self._keeper = keeper
         self._wanted = Wanted(name, slots, keeper.holder, secrets.randbits(62), ttl, note)
         self._wait = wait
@@ -53,7 +54,9 @@ class Acquisition:
     def step(self) -> Lease | float:
         """The lease, or for how long to wait before the next step; LockHeld when the wait is over."""
         try:
-            return self._step()
+            with self._keeper.asking():
+                self._keeper.refuse_if_closed()
+                return self._step()
         except LedgerUnavailable as error:
             # Whoever is in line goes on waiting: that is what it is there for.
             if self.ticket is None or clock.monotonic() + _LEDGER_PAUSE > self._give_up:
@@ -62,11 +65,15 @@ class Acquisition:
             return _LEDGER_PAUSE
 
     def leave(self) -> None:
-        """Leaves the line; a place that cannot be given up now is lost by itself."""
+        """Leaves the line, and gives back what nobody waits for any more. What cannot be given up now is lost by itself."""
+        if self.lease is not None:
+            self.lease.__exit__(RuntimeError)
         if self.ticket is None:
             return
         try:
-            self._keeper.ledger.run_safely("lock_leave", ticket=self.ticket)
+            with self._keeper.asking():
+                if not self._keeper.closed:
+                    self._keeper.ledger.locks.leave(self.ticket)
         except LedgerError as error:
             logger.debug("the place in the line for %r runs out by itself: %s", self.name, error)
 
@@ -75,9 +82,9 @@ class Acquisition:
         ticket = NO_TICKET if self.ticket is None else self.ticket
         if self.ticket is not None:
             self._keep_place()
-        lease = self._keeper.take(self._wanted, ticket=ticket, owner=self._owner, writes=self._writes)
-        if lease is not None:
-            return lease
+        self.lease = self._keeper.take(self._wanted, ticket=ticket, owner=self._owner, writes=self._writes)
+        if self.lease is not None:
+            return self.lease
         slots = locks.look(self.name, self._wanted.slots, ticket)
         if len(slots) < self._wanted.slots:  # nobody has ever taken it
             locks.create(self.name, self._wanted.slots)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from rowlock import clock
+from rowlock import clock, log
 from rowlock.errors import LedgerError
 from rowlock.leases.keeper import Keeper
 from rowlock.leases.lease import SAFETY_MARGIN
@@ -133,6 +133,7 @@ class Instance:
         except LedgerError as error:
             logger.warning("instance %s could not say goodbye (%s); its lease will run out", self.id, error)
         self._ledger.close()
+        log.instance_is(self, None)
 
     def forfeit(self, reason: str) -> None:
         """Gives up everything held, because the deadline passed or the ledger said so. Idempotent."""
@@ -198,6 +199,7 @@ class Instance:
             lease=self.settings.lease_seconds,
         )
         self.id = rows[0].id
+        log.instance_is(self, self.id)
         self._extend(sent)
         self._forfeited.clear()
 

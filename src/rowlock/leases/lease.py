@@ -6,7 +6,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from rowlock import clock
+from rowlock import clock, log
 from rowlock.errors import LeaseLost, LedgerError
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ class Lease:
         self._state: Literal["held", "released", "lost"] = "held"
         self._changing = threading.Lock()
         self._on_lost: list[Callable[[Lease], object]] = []
-        self._deadline = 0.0
-        self.extend(sent)
+        self._deadline = self._deadline_of(sent)
 
     def __repr__(self) -> str:
         return f"<Lease {self.name} token={self.token} {self._state}>"
@@ -108,10 +107,12 @@ class Lease:
             raise LeaseLost(self._gone())
 
     def __enter__(self) -> Self:
+        log.hold(self)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Gives it back. That it was lost on the way is an error, but does not hide another one."""
+        log.let_go(self)
         try:
             self.release()
         except LedgerError as error:
@@ -136,11 +137,18 @@ class Lease:
         return self._deadline
 
     def extend(self, sent: float) -> bool:
-        """A renewal sent at that moment has succeeded; False if the lease had ended meanwhile."""
+        """A renewal sent at that moment has succeeded; False if the lease had ended meanwhile.
+
+        One that comes in after the local deadline is too late: somebody may have seen that the lease was over.
+        """
         with self._changing:
-            if self._state == "held":
-                self._deadline = sent + self.ttl * (1 - SAFETY_MARGIN)
-            return self._state == "held"
+            if not self.held:
+                return False
+            self._deadline = self._deadline_of(sent)
+            return True
+
+    def _deadline_of(self, sent: float) -> float:
+        return sent + self.ttl * (1 - SAFETY_MARGIN)
 
     def lose(self, reason: str) -> None:
         """It is somebody else's to have now. Tells everybody, once."""
@@ -168,7 +176,10 @@ class Lease:
             self.lost.set()
             told = list(self._on_lost)
         for tell in told:
-            tell(self)
+            try:
+                tell(self)
+            except Exception:  # the thread that tells keeps other leases too
+                logger.exception("%r: whoever was told of the loss failed", self)
 
     def _gone(self) -> str:
         if self._state == "released":

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from rowlock import log
 from rowlock.errors import InvalidInput, LeaseLost, LedgerError, LockHeld, Refused
 from rowlock.leases.acquisition import try_to_take
 
@@ -47,8 +48,9 @@ class Lock:
         self.wait = wait
         self.note = note
         self._locks = locks
+        self._opened: Locks | None = None
         self._lease: Lease | None = None
-        self._guard: _CancelOnLoss | None = None
+        self._guard: CancelOnLoss | None = None
 
     # -- threads ---------------------------------------------------------------------------------------------
 
@@ -66,7 +68,7 @@ class Lock:
     def __enter__(self) -> Lease:
         self._refuse_reentry()
         self._lease = self.acquire()
-        return self._lease
+        return self._lease.__enter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -93,7 +95,8 @@ class Lock:
     async def __aenter__(self) -> Lease:
         self._refuse_reentry()
         self._lease = await self.aacquire()
-        self._guard = _CancelOnLoss(self._lease)
+        self._guard = CancelOnLoss(self._lease)
+        log.hold(self._lease)
         return self._lease
 
     async def __aexit__(
@@ -103,6 +106,7 @@ class Lock:
         assert lease is not None  # noqa: S101 - __aenter__ took it
         assert self._guard is not None  # noqa: S101
         cancelled_by_us = self._guard.end()
+        log.let_go(lease)
         try:
             await self.off_loop(lease.release)
         except LedgerError as problem:
@@ -113,18 +117,20 @@ class Lock:
 
     async def off_loop(self, function: Callable[[], None]) -> None:
         """Something that asks the ledger, to its end."""
-        await self._locks().off_loop(function)
+        assert self._opened is not None  # noqa: S101 - whoever holds a lease has opened it
+        await self._opened.off_loop(function)
 
     async def _open(self) -> Locks:
         # The first use registers the instance, which asks the ledger.
-        return await asyncio.to_thread(self._locks)
+        self._opened = await asyncio.to_thread(self._locks)
+        return self._opened
 
     def _refuse_reentry(self) -> None:
         if self._lease is not None:
             raise Refused(f"This Lock object is in use; make one for each use: app.lock({self.name!r}).")
 
 
-class _CancelOnLoss:
+class CancelOnLoss:
     """Cancels the task that holds a lease when the lease is lost, as a timeout would."""
 
     def __init__(self, lease: Lease) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rowlock.leases.acquisition import Acquisition
 from rowlock.leases.lease import Lease
 from rowlock.leases.listener import Listener
+from rowlock.leases.patience import to_its_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from rowlock.ledger.ledger import Ledger
 
 _T = TypeVar("_T")
+logger = logging.getLogger("rowlock.leases")
+
 # Calls from event loops; none of them waits for a lease inside.
 _THREADS = 4
 
@@ -29,13 +33,16 @@ class Locks:
     def __init__(self, instance: Instance, writes: Ledger) -> None:
         self.instance = instance
         self.keeper = instance.keeper
+        self.keeper.ledger  # noqa: B018 - opened now, before several threads could each open one
         self.writes = writes
-        self._bells: dict[int, Callable[[], None]] = {}
+        self._bells: dict[Acquisition, Callable[[], None]] = {}
         self._changing = threading.Lock()
         self._listener: Listener | None = None
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="rowlock-locks")
 
     def close(self) -> None:
+        """After its instance has ended: whoever still waits is told."""
+        self._ring([])
         if self._listener is not None:
             self._listener.stop()
         self._threads.shutdown()
@@ -81,7 +88,7 @@ class Locks:
         lease: Lease | None = None
         try:
             while True:
-                found = await self._step(wish)
+                found = await self.off_loop(wish.step)
                 if isinstance(found, Lease):
                     lease = found
                     return lease
@@ -94,55 +101,42 @@ class Locks:
         finally:
             self._unhang(wish)
             if lease is None:
-                self._threads.submit(wish.leave)
+                await self.off_loop(wish.leave)
 
     async def off_loop(self, function: Callable[[], _T]) -> _T:
         """To its end even if the task is cancelled meanwhile: nothing is left half-known."""
-        future = asyncio.get_running_loop().run_in_executor(self._threads, function)
-        try:
-            return await asyncio.shield(future)
-        except asyncio.CancelledError:
-            await asyncio.wait([future])
-            raise
-
-    async def _step(self, wish: Acquisition) -> Lease | float:
-        found: list[Lease | float] = []
-        try:
-            await self.off_loop(lambda: found.append(wish.step()))
-        except asyncio.CancelledError:
-            if found and isinstance(found[0], Lease):
-                await self.off_loop(found[0].release)  # nobody is there to use it
-            raise
-        return found[0]
+        if self.keeper.closed:  # what was held has been given back: nothing here asks the ledger any more
+            return function()
+        return await to_its_end(asyncio.get_running_loop().run_in_executor(self._threads, function))
 
     # -- bells -------------------------------------------------------------------------------------------------
 
     def _hang(self, wish: Acquisition, ring: Callable[[], None]) -> None:
-        if wish.ticket is None:
-            return
         with self._changing:
-            self._bells[wish.ticket] = ring
-            if self._listener is None:
+            self._bells[wish] = ring
+            if self._listener is None and wish.ticket is not None:
                 ledger = self.keeper.ledger
                 self._listener = Listener(ledger, ledger.locks.channel, self._ring)
                 self._listener.start()
 
     def _unhang(self, wish: Acquisition) -> None:
-        if wish.ticket is not None:
-            with self._changing:
-                self._bells.pop(wish.ticket, None)
+        with self._changing:
+            self._bells.pop(wish, None)
 
     def _ring(self, tickets: list[str]) -> None:
         """Those whose turn was announced; all of them when anything may have changed."""
+        named = {int(ticket) for ticket in tickets}
         with self._changing:
-            named = {int(ticket) for ticket in tickets} or set(self._bells)
-            bells = [self._bells[ticket] for ticket in named if ticket in self._bells]
+            bells = [ring for wish, ring in self._bells.items() if not named or wish.ticket in named]
         for ring in bells:
             ring()
 
 
 def _ring_on(loop: asyncio.AbstractEventLoop, bell: asyncio.Event) -> None:
-    loop.call_soon_threadsafe(bell.set)
+    try:
+        loop.call_soon_threadsafe(bell.set)
+    except RuntimeError:  # the loop has closed, and nobody waits on it any more
+        logger.debug("nobody is left to be woken")
 
 
 def current_owner() -> object:

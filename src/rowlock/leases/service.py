@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rowlock.errors import ConfigurationError
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rowlock.leases.lease import Lease
+    from rowlock.leases.limit import Limit
     from rowlock.leases.transaction import LeaseTransaction
 
 
@@ -30,7 +30,7 @@ class Service:
     on_start: Callable[..., Any] | None = None
     on_stop: Callable[..., Any] | None = None
     longest_pause: float = 60.0
-    limit: AbstractContextManager[Any] = field(default_factory=nullcontext)
+    limit: Limit | None = None
 
     def __post_init__(self) -> None:
         checked_name(self.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import random
 import threading
@@ -11,12 +10,14 @@ from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any
 
 from rowlock.errors import LeaseLost, LedgerError
+from rowlock.leases.limit import Halt
 from rowlock.leases.service import Service, ServiceRun, call, is_async
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rowlock.leases.lease import Lease
+    from rowlock.leases.limit import Limit
     from rowlock.leases.locks import Locks
     from rowlock.leases.service_loop import LoopTask, ServiceLoop
 
@@ -39,6 +40,7 @@ class ServiceRunner:
         self._left = False  # nobody waits for the thread any more: it must not touch the ledger again
         self._run: ServiceRun | None = None
         self._task: LoopTask | None = None
+        self._halt = Halt()
         self._crashes = 0
         self._thread = threading.Thread(
             target=self._serve_for_ever, name=f"rowlock-service-{service.name}", daemon=True
@@ -51,6 +53,7 @@ class ServiceRunner:
         """Tells it; it ends when its function has come back."""
         self._stopping.set()
         self._bell.set()
+        self._halt.set()
         run, task = self._run, self._task
         if run is not None:
             run.bell.set()
@@ -86,7 +89,7 @@ class ServiceRunner:
                 self._stopping.wait(self._pause() if self._crashes else 0)
 
     def _hold(self, lease: Lease) -> None:
-        run = self._run = ServiceRun(self.service, lease, self._stopping)
+        run = self._run = ServiceRun(self.service, lease.__enter__(), self._stopping)
         logger.info("service %r runs here now (token %s)", self.service.name, lease.token)
         try:
             if self._attempt(run, self.service.on_start):
@@ -158,7 +161,9 @@ class ServiceRunner:
         if function is None:
             return True
         try:
-            with self.service.limit if function is self.service.function else contextlib.nullcontext():
+            if function is self.service.function and self.service.limit is not None:
+                self._call_within(self.service.limit, run)
+            else:
                 self._call(run, function)
         except (Exception, CancelledError) as error:  # noqa: BLE001 - its reason is written down, and it is tried again
             if run.stopping:
@@ -168,6 +173,21 @@ class ServiceRunner:
             self._crashed(error)
             return False
         return True
+
+    def _call_within(self, limit: Limit, run: ServiceRun) -> None:
+        """Nothing is called when the run had to end while it waited for the limit."""
+        halt = self._halt = Halt()
+        run.lease.on_lost(lambda _lease: halt.set())
+        if run.stopping:
+            return
+        permit = limit.wait_for(halt)
+        if permit is None:
+            return
+        try:
+            if not run.stopping:
+                self._call(run, self.service.function)
+        finally:
+            permit.end()
 
     def _call(self, run: ServiceRun, function: Callable[..., Any]) -> None:
         if not is_async(function):

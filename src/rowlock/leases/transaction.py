@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from sqlalchemy import text
 
 from rowlock.errors import LeaseLost, LedgerUnavailable, OutcomeUnknown, Refused
+from rowlock.leases.patience import to_its_end
 from rowlock.ledger.connection import LedgerConnection
 
 if TYPE_CHECKING:
@@ -77,6 +78,14 @@ class FencedTransaction(ABC):
                 "aexecute is for `async with … .transaction() as tx:`; in a plain `with` use execute."
             )
         return await self._thread.run(self.execute, statement, parameters)
+
+    async def run_sync(self, function: Callable[[Self], _T]) -> _T:
+        """`await tx.run_sync(lambda tx: insert_once(tx, …))`: anything that needs the connection, off the event loop."""
+        if self._thread is None:
+            raise Refused(
+                "run_sync is for `async with … .transaction() as tx:`; in a plain `with` just call it."
+            )
+        return await self._thread.run(function, self)
 
     # -- with ------------------------------------------------------------------------------------------
 
@@ -153,7 +162,7 @@ class LeaseTransaction(FencedTransaction):
     def __init__(self, lease: Lease) -> None:
         super().__init__(lease.writes)
         self.lease = lease
-        self._number = 0
+        self._number = secrets.randbits(62)
 
     def __repr__(self) -> str:
         return f"<LeaseTransaction {self.lease.name} token={self.lease.token}>"
@@ -165,7 +174,7 @@ class LeaseTransaction(FencedTransaction):
         # One at a time under one lease: the number of the last commit answers for a lost reply.
         with self.lease.committing:
             with self._ledger.translated():
-                self._number = fence(self.lease, LedgerConnection(connection, self._ledger.statements))
+                fence(self.lease, LedgerConnection(connection, self._ledger.statements), self._number)
             self._commit_fenced(connection)
 
     def _reread(self) -> Literal["committed", "not committed", "lost"]:
@@ -183,17 +192,18 @@ class LeaseTransaction(FencedTransaction):
         )
 
 
-def fence(lease: Lease, on: LedgerConnection) -> int:
-    """Checks a lease's token inside a transaction and keeps the lease from being taken until its end."""
-    number = secrets.randbits(62)
-    params = {"commit": number, "ttl_ms": int(lease.ttl * 1000), **lease.held_slot._asdict()}
+def fence(lease: Lease, on: LedgerConnection, commit: int | None = None) -> None:
+    """Checks a lease's token inside a transaction and keeps the lease from being taken until its end.
+
+    `commit` is the number under which the transaction can be re-read.
+    """
+    params = {"commit": commit, "ttl_ms": int(lease.ttl * 1000), **lease.held_slot._asdict()}
     if on.one("lock_fence", params) is None:
         lease.lose("its token is stale in the ledger")
         raise LeaseLost(
             f"{lease.name!r}: token {lease.token} is stale, so nothing of this transaction is committed. Another instance "
             "may hold it now."
         )
-    return number
 
 
 class _Thread:
@@ -208,12 +218,9 @@ class _Thread:
 
     async def run(self, function: Callable[..., _T], *arguments: Any) -> _T:
         """To its end even if the task is cancelled meanwhile: a commit is not left half-known."""
-        future = asyncio.get_running_loop().run_in_executor(self._pool, lambda: function(*arguments))
-        try:
-            return await asyncio.shield(future)
-        except asyncio.CancelledError:
-            await asyncio.wait([future])
-            raise
+        return await to_its_end(
+            asyncio.get_running_loop().run_in_executor(self._pool, lambda: function(*arguments))
+        )
 
     def end(self) -> None:
         self._pool.shutdown(wait=False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy.engine import Connection
 
 from rowlock import clock
+from rowlock.databases.connections import unwrapped
 from rowlock.errors import InvalidInput, Refused
 
 if TYPE_CHECKING:
@@ -62,8 +63,7 @@ class BorrowedConnection(LedgerConnection):
 
 def borrow(connection: Any, statements: Mapping[str, str]) -> LedgerConnection:
     """Makes the caller's connection ours to use, without beginning or ending its transaction."""
-    if hasattr(connection, "connection") and callable(connection.connection):  # an ORM session
-        connection = connection.connection()
+    connection = unwrapped(connection)
     if isinstance(connection, Connection):
         driver = connection.connection.driver_connection
         if isinstance(driver, sqlite3.Connection):

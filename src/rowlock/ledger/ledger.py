@@ -24,7 +24,9 @@ from rowlock.errors import (
     SchemaMismatch,
     UnknownFlow,
 )
+from rowlock.ledger.breaker_table import BreakerTable
 from rowlock.ledger.connection import LedgerConnection, Params, Row, borrow
+from rowlock.ledger.limit_table import LimitTable
 from rowlock.ledger.schema import Schema
 from rowlock.ledger.statements import load_statements
 
@@ -63,6 +65,8 @@ class Ledger(ABC):
         self.channel = f"rowlock_{settings.ledger_schema}"
         self.schema = Schema(self)
         self.locks = self._lock_table()
+        self.limits = LimitTable(self)
+        self.breakers = BreakerTable(self)
 
     @staticmethod
     def open(settings: Settings, *, control: bool = False) -> Ledger:
@@ -228,7 +232,7 @@ class Ledger(ABC):
 
     @abstractmethod
     def set_flow_state(self, flow: str, state: str, reason: str | None) -> bool:
-        """Pauses, resumes or drains a flow; False if there is none of that name."""
+        """Pauses, resumes or drains a flow, and closes its breaker; False if there is none of that name."""
 
     @abstractmethod
     def wake(self, flow: str) -> None:

@@ -53,8 +53,8 @@ class LockTable(ABC):
         """Gives a slot back: `released`, `expired` when its time was up before, None when the token is stale."""
 
     @abstractmethod
-    def force(self, name: str, slot: int, detail: str) -> Row | None:
-        """Takes a slot away from its holder: its (token, holder), or None when nobody holds it."""
+    def force(self, name: str, slot: int, detail: str, token: int | None = None) -> Row | None:
+        """Takes a slot away from its holder: its (token, holder), or None when nobody holds it (under that token)."""
 
     @abstractmethod
     def renew(self, holder: int, held: Sequence[HeldSlot]) -> set[tuple[str, int]]:
@@ -63,6 +63,10 @@ class LockTable(ABC):
     @abstractmethod
     def queue(self, name: str, holder: int, patience: float) -> int:
         """Stands in line; the ticket."""
+
+    def leave(self, ticket: int) -> None:
+        """Leaves the line."""
+        self._ledger.run_safely("lock_leave", ticket=ticket, channel=self.channel)
 
     def look(self, name: str, slots: int = 1, ticket: int = NO_TICKET) -> list[Row]:
         """The slots as they are now; none when nobody has ever taken this lease."""

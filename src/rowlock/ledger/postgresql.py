@@ -145,7 +145,11 @@ class PostgresqlLedger(Ledger):
         return int(self.run("prune_history", seconds=seconds, dead_too=dead_too, limit=limit)[0].records)
 
     def set_flow_state(self, flow: str, state: str, reason: str | None) -> bool:
-        return bool(self.run("flow_state", flow=flow, state=state, reason=reason, channel=self.channel))
+        with self.transaction() as transaction:
+            params = {"flow": flow, "state": state, "reason": reason, "channel": self.channel}
+            found = transaction.all("flow_state", params)
+            transaction.all("breaker_forget", params)
+        return bool(found)
 
     def wake(self, flow: str) -> None:
         self.run_safely("notify", flow=flow, channel=self.channel)

@@ -24,8 +24,9 @@ class PostgresqlLocks(LockTable):
         rows = self._ledger.run_safely("lock_release", channel=self.channel, **held._asdict())
         return str(rows[0].ended) if rows else None
 
-    def force(self, name: str, slot: int, detail: str) -> Row | None:
-        rows = self._ledger.run("lock_force", name=name, slot=slot, detail=detail, channel=self.channel)
+    def force(self, name: str, slot: int, detail: str, token: int | None = None) -> Row | None:
+        params = {"name": name, "slot": slot, "detail": detail, "token": token}
+        rows = self._ledger.run("lock_force", channel=self.channel, **params)
         return rows[0] if rows else None
 
     def renew(self, holder: int, held: Sequence[HeldSlot]) -> set[tuple[str, int]]:

@@ -191,7 +191,10 @@ class SqliteLedger(Ledger):
         return len(rows)
 
     def set_flow_state(self, flow: str, state: str, reason: str | None) -> bool:
-        return bool(self.run("flow_state", flow=flow, state=state, reason=reason))
+        with self.transaction() as transaction:
+            found = transaction.all("flow_state", {"flow": flow, "state": state, "reason": reason})
+            transaction.all("breaker_forget", {"flow": flow})
+        return bool(found)
 
     def wake(self, flow: str) -> None:
         """Nothing to do: workers see that the file changed."""

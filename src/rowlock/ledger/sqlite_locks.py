@@ -41,8 +41,8 @@ class SqliteLocks(LockTable):
             transaction.all("lock_freed", params)
         return str(ended.ended) if ended else None
 
-    def force(self, name: str, slot: int, detail: str) -> Row | None:
-        params = {"name": name, "slot": slot, "detail": detail, "ended": "forced"}
+    def force(self, name: str, slot: int, detail: str, token: int | None = None) -> Row | None:
+        params = {"name": name, "slot": slot, "detail": detail, "ended": "forced", "token": token}
         with self._ledger.transaction() as transaction:
             held = transaction.one("lock_held", params)
             if held is not None:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 from rowlock import clock
 from rowlock.queue.executor import Executor, Work
 from rowlock.queue.failure import ErrorReport
+from rowlock.queue.gate import pass_gate, still_ours
 from rowlock.queue.outcome import Outcome
 from rowlock.queue.perform import aperform
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rowlock.leases.limit import Limit, Permit
     from rowlock.queue.flow import Flow
     from rowlock.queue.record import Record
 
@@ -32,6 +34,7 @@ class AsyncExecutor(Executor):
         self._idle: deque[asyncio.Future[None]] = deque()
         self._running: dict[asyncio.Task[None], tuple[float, Work]] = {}
         self._given_up: set[asyncio.Task[None]] = set()
+        self._at_gate: dict[asyncio.Task[Permit], Work] = {}
         self._loop = asyncio.new_event_loop()
         self._closing = False
         self._thread = threading.Thread(target=self._run, name=f"rowlock-{flow.name}", daemon=True)
@@ -50,6 +53,15 @@ class AsyncExecutor(Executor):
                 taken += self._waiting.popleft()
             except IndexError:  # a coroutine was quicker
                 break
+        return taken + self._take_waiting()
+
+    def _take_waiting(self) -> list[Record]:
+        """Whoever pops it has it: its slot pops it too before it starts."""
+        taken: list[Record] = []
+        for waiting in list(self._at_gate):
+            if (work := self._at_gate.pop(waiting, None)) is not None:
+                self._loop.call_soon_threadsafe(waiting.cancel)
+                taken += work
         return taken
 
     def overdue(self, now: float) -> list[Record]:
@@ -103,7 +115,10 @@ class AsyncExecutor(Executor):
             except IndexError:
                 await self._rest()
                 continue
-            await self._serve(task, work)
+            if self.flow.limit is None:
+                await self._serve(task, work)
+            else:
+                await self._serve_limited(task, work, self.flow.limit)
 
     async def _rest(self) -> None:
         future = self._loop.create_future()
@@ -112,6 +127,26 @@ class AsyncExecutor(Executor):
         if self._waiting or self._closing:
             self._wake(1)
         await future
+
+    async def _serve_limited(self, task: asyncio.Task[None], work: Work, limit: Limit) -> None:
+        """Waits in a task of its own, so that what takes the work back cannot cancel whatever comes next."""
+        since = clock.monotonic()
+        waiting = asyncio.create_task(pass_gate(limit))
+        self._at_gate[waiting] = work
+        try:
+            permit = await waiting
+        except asyncio.CancelledError:
+            return
+        try:
+            if self._at_gate.pop(waiting, None) is None:
+                return
+            permit.belongs_to(task)
+            if await asyncio.to_thread(still_ours, work, since):
+                await self._serve(task, work)
+            else:
+                self.report([Outcome(record, "lost") for record in work])
+        finally:
+            await asyncio.to_thread(permit.end)
 
     async def _serve(self, task: asyncio.Task[None], work: Work) -> None:
         now = clock.monotonic()

@@ -9,13 +9,15 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from rowlock import clock
+from rowlock.queue.gate import Gate, still_ours
+from rowlock.queue.outcome import Outcome
 from rowlock.queue.perform import perform
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rowlock.leases.limit import Permit
     from rowlock.queue.flow import Flow
-    from rowlock.queue.outcome import Outcome
     from rowlock.queue.record import Record
 
 logger = logging.getLogger("rowlock.worker")
@@ -87,9 +89,17 @@ class ThreadExecutor(Executor):
             try:
                 work = self._inbox.get_nowait()
             except Empty:
-                return taken
+                return taken + self._take_waiting()
             if work is not None:
                 taken += work
+
+    def _take_waiting(self) -> list[Record]:
+        taken: list[Record] = []
+        for slot in list(self._threads):
+            turn = slot.turn
+            if turn and turn.gate and turn.gate.close():
+                taken += self._drop(slot, turn)
+        return taken
 
     def overdue(self, now: float) -> list[Record]:
         if self.flow.timeout is None:
@@ -109,6 +119,8 @@ class ThreadExecutor(Executor):
 
     def _drop(self, slot: Slot, turn: Turn) -> Work:
         """A thread cannot be stopped: it goes on alone, unheard, and another takes its place."""
+        if turn.gate:
+            turn.gate.close()
         with self._lock:
             if not slot.disown(turn):
                 return []
@@ -124,10 +136,13 @@ class ThreadExecutor(Executor):
 class Turn:
     """One run of a handler: what it works on, and since when."""
 
-    __slots__ = ("started", "work")
+    __slots__ = ("gate", "lost", "permit", "started", "work")
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, gate: Gate | None = None) -> None:
         self.work = work
+        self.gate = gate
+        self.permit: Permit | None = None
+        self.lost = False  # its records were not ours any more when it could have started
         self.started: float | None = None
 
 
@@ -143,18 +158,35 @@ class Slot(threading.Thread):
 
     def run(self) -> None:
         while (work := self._inbox.get()) is not None:
-            turn = Turn(work)
+            turn = Turn(work, Gate() if self.flow.limit else None)
             self._turns.append(turn)
             self.prepare(work)
+            if turn.gate and not self._admit(turn, turn.gate):
+                return  # it was taken away while it waited, and another slot has this one's place
             turn.started = now = clock.monotonic()
             for record in work:
                 record._started = now  # noqa: SLF001
-            outcomes = self.perform(work)
+            outcomes = [Outcome(record, "lost") for record in work] if turn.lost else self.perform(work)
             if not self._end(turn):
                 logger.warning("%r: its handler ended after it was given up; the result is refused", work[0])
                 self.executor.report([outcome._replace(kind="lost") for outcome in outcomes])
+                self._leave(turn)
                 return
             self.executor.report(outcomes)
+            self._leave(turn)
+
+    def _admit(self, turn: Turn, gate: Gate) -> bool:
+        """Waits for the flow's limit; False when the turn was taken away meanwhile."""
+        assert self.flow.limit is not None  # noqa: S101 - there is a gate
+        since = clock.monotonic()
+        turn.permit = gate.wait(self.flow.limit)
+        turn.lost = turn.permit is not None and not still_ours(turn.work, since)
+        return turn.permit is not None
+
+    @staticmethod
+    def _leave(turn: Turn) -> None:
+        if turn.permit is not None:
+            turn.permit.end()
 
     def prepare(self, work: Work) -> None:
         """What a slot needs before its handler's time begins to count."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from rowlock.errors import ConfigurationError
+from rowlock.leases.limit import Limit
+from rowlock.queue.breaker import Breaker
 from rowlock.queue.payload import check_flow_name
 from rowlock.queue.retry import Backoff
 
@@ -29,6 +31,8 @@ class Flow:
     concurrency: int = 8
     batch: int | None = None
     executor: ExecutorKind = "thread"
+    limit: Limit | None = None
+    breaker: Breaker | None = None
 
     def __post_init__(self) -> None:
         check_flow_name(self.name)
@@ -40,6 +44,11 @@ class Flow:
         self._require(self.batch is None or 1 <= self.batch <= 10_000, "batch must be 1 to 10,000")
         self._require(self.executor in ("thread", "async", "process"), "executor is 'thread' or 'process'")
         self._require(callable(self.handler), "the handler must be callable")
+        self._require(
+            self.limit is None or isinstance(self.limit, Limit),
+            "limit is what app.limit(…) makes, not a string or number",
+        )
+        self._require(self.breaker is None or isinstance(self.breaker, Breaker), "breaker is a Breaker(…)")
         asynchronous = inspect.iscoroutinefunction(self.handler)
         if asynchronous:
             self._require(

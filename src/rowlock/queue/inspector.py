@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
-from rowlock import clock
 from rowlock.errors import InvalidInput, NotFound, Refused, UnknownFlow
+from rowlock.leases.inspector import LockInspector
+from rowlock.ledger.reading import as_dict
 from rowlock.queue.payload import decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rowlock.ledger.ledger import Ledger, Row
+    from rowlock.ledger.ledger import Ledger
 
 LIVE = ("pending", "processing", "retry_wait")
 SETTLED = ("completed", "dead", "cancelled")
 NEWEST = 2**63 - 1
-_NAMES = {
-    "flow_name": "flow",
-    "record_key": "key",
-    "schedule_name": "schedule",
-    "service_name": "service",
-}
+_RECORDS_SHOWN = 10
 
 
 class Inspector:
@@ -47,9 +42,10 @@ class Inspector:
         return as_dict(rows[0])
 
     def instances(self, *, everyone: bool = False, limit: int = 1000) -> list[dict[str, Any]]:
-        """The live instances and those of the last hour, or everyone who is remembered."""
+        """The live instances and those of the last hour, or everyone who is remembered; `locks` are those they hold."""
         rows = self._ledger.run_safely("instances", everyone=everyone, limit=limit)
-        return [as_dict(row) for row in rows]
+        held = LockInspector(self._ledger).held_names()
+        return [as_dict(row) | {"locks": held.get(row.id, [])} for row in rows]
 
     # -- records --------------------------------------------------------------------------------------------
 
@@ -101,6 +97,31 @@ class Inspector:
         rows = self._ledger.run_safely("instance_find", id=instance_id)
         return as_dict(rows[0]) if rows else None
 
+    def instance_in_full(self, instance_id: int) -> dict[str, Any]:
+        """One instance with the names of the locks it holds, and the first of its records."""
+        found = self.instance(instance_id)
+        if found is None:
+            raise NotFound(f"There is no instance {instance_id} in {self._ledger}; it may have been pruned.")
+        held = sorted(self._ledger.held(instance_id))[:_RECORDS_SHOWN]
+        records = [{"id": row.id, "flow": row.flow, "key": row.key, "token": row.token} for row in held]
+        locks = LockInspector(self._ledger).held_names().get(instance_id, [])
+        return found | {"locks": locks, "records": records}
+
+    def find_instance(self, text: str) -> int:
+        """The id that a person means: a number, or a name; of several with that name, the one that lives."""
+        if text.isascii() and text.isdigit() and int(text) <= NEWEST and self.instance(int(text)):
+            return int(text)
+        rows = self._ledger.run_safely("instance_by_name", name=text)
+        alive = [row.id for row in rows if row.alive]
+        if len(alive) > 1:
+            raise Refused(f"{len(alive)} live instances are named {text!r}: say which, {_either(alive)}.")
+        if not rows:
+            raise NotFound(
+                f"There is no instance {text!r} in {self._ledger}. An instance is named by its number or its name; see: "
+                "rowlock instances --all"
+            )
+        return int(alive[0] if alive else rows[0].id)
+
     def find(self, text: str) -> int:
         """The id that a person means: a number, FLOW/KEY, or a key that only one flow has."""
         if text.isascii() and text.isdigit() and int(text) <= NEWEST:
@@ -120,19 +141,8 @@ class Inspector:
         )
 
 
-def as_dict(row: Row) -> dict[str, Any]:
-    """A row under the names that people use, its timestamps as datetimes in UTC."""
-    return {
-        _NAMES.get(name, name): _value(name, value)
-        for name, value in row._mapping.items()  # noqa: SLF001 - SQLAlchemy's public name for it
-    }
-
-
-def _value(name: str, value: Any) -> Any:
-    if name.endswith("_at"):
-        moment = clock.as_datetime(value)
-        return moment and moment.astimezone(UTC)
-    return value
+def _either(ids: list[int]) -> str:
+    return " or ".join(str(id_) for id_ in sorted(ids))
 
 
 def _readings(text: str) -> Iterator[tuple[str | None, str]]:

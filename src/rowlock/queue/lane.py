@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rowlock import clock
 from rowlock.ledger.rows import Wish
+from rowlock.queue.flow_breaker import FlowBreaker
 
 if TYPE_CHECKING:
     from rowlock.ledger.rows import Held
@@ -39,7 +40,9 @@ class Lane:
         self.in_hand: dict[int, Record] = {}
         self.suspects: deque[Record] = deque()
         self._slots = executor.slots * (flow.batch or 1)
-        self._max_prefetch = max_prefetch
+        # What waits for a limit here could not start any sooner, and may be of use elsewhere.
+        self._max_prefetch = 0 if flow.limit else max_prefetch
+        self.breaker = FlowBreaker(flow.name, flow.breaker) if flow.breaker else None
         self._rate = 0.0
         self._counted_at = clock.monotonic()
         self._counted = 0
@@ -50,7 +53,8 @@ class Lane:
 
     def room(self) -> int:
         """How many more records this lane can use now."""
-        return max(0, self._most() - len(self.in_hand))
+        room = max(0, self._most() - len(self.in_hand))
+        return room if self.breaker is None else self.breaker.room(room)
 
     def _most(self) -> int:
         return self._slots + min(self._max_prefetch, int(self._rate * _AHEAD_SECONDS))
@@ -75,6 +79,10 @@ class Lane:
     def claimed(self, held: list[Held], wish: Wish, sent: float, now: float) -> None:
         """Puts what was claimed in order, and notes where it ended, so that the next claim begins there."""
         held.sort(key=place)
+        if self.breaker is not None:
+            self.breaker.claimed(
+                len(held), short=len(held) < wish.limit and (wish.rank, wish.after) == _FIRST
+            )
         if (wish.rank, wish.after) == _FIRST:
             self._next_rescan = now + max(_RESCAN_SECONDS, (now - sent) * _RESCAN_SHARE)
         if len(held) < wish.limit:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rowlock.errors import NotFound, Refused
-from rowlock.queue.inspector import NEWEST, as_dict
+from rowlock.ledger.reading import as_dict
+from rowlock.queue.inspector import NEWEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable

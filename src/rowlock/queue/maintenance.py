@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rowlock.leases.instance import Instance
     from rowlock.leases.lease import Lease
     from rowlock.ledger.ledger import Ledger
+    from rowlock.queue.breakers import Breakers
 
 logger = logging.getLogger("rowlock.maintenance")
 
@@ -29,10 +30,13 @@ _SOONEST = 0.01
 
 
 class Maintenance:
-    def __init__(self, ledger: Ledger, instance: Instance, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, ledger: Ledger, instance: Instance, wake: Callable[[], None], breakers: Breakers | None = None
+    ) -> None:
         self._ledger = ledger
         self._instance = instance
         self._wake = wake
+        self._breakers = breakers
         self._settings = ledger.settings
         self._pruner: Lease | None = None
         self._next_prune = 0.0
@@ -60,6 +64,8 @@ class Maintenance:
         """Does what is due; returns for how long nothing will be."""
         row = self._ledger.run_safely("tick")[0]
         waits = [self._settings.poll_seconds]
+        if self._breakers is not None:
+            waits.append(self._breakers.tick())
         if row.next_due is not None:
             if row.next_due <= 0:
                 self.promote()

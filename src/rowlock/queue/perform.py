@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from rowlock.errors import InvalidPayload, LeaseLost, Reject, RetryLater
+from rowlock.log import at_work
 from rowlock.queue.failure import ErrorReport
 from rowlock.queue.outcome import Outcome
 from rowlock.queue.payload import encode
@@ -19,6 +20,7 @@ logger = logging.getLogger("rowlock.worker")
 
 def perform(flow: Flow, records: list[Record]) -> list[Outcome]:
     """Runs a synchronous handler."""
+    at_work.set(records)
     try:
         returned = flow.handler(records if flow.batch else records[0])
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a handler raises is the outcome
@@ -28,6 +30,7 @@ def perform(flow: Flow, records: list[Record]) -> list[Outcome]:
 
 async def aperform(flow: Flow, records: list[Record]) -> list[Outcome]:
     """Runs an asynchronous handler. A cancellation passes through: whoever cancelled knows why."""
+    at_work.set(records)
     try:
         returned = await flow.handler(records if flow.batch else records[0])
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a handler raises is the outcome

@@ -14,7 +14,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
-from rowlock import clock
+from rowlock import clock, log
 from rowlock.errors import ConfigurationError
 from rowlock.ledger.ledger import Ledger
 from rowlock.ledger.rows import Held
@@ -72,7 +72,10 @@ class ProcessSlot(Slot):
         self._pipe, theirs = _SPAWN.Pipe()
         settings = work[0]._holder.ledger.settings.model_dump()  # noqa: SLF001
         self._child = _SPAWN.Process(
-            target=_child_main, args=(theirs, self.flow.address, settings), name=self.name, daemon=True
+            target=_child_main,
+            args=(theirs, self.flow.address, settings, log.chosen_format()),
+            name=self.name,
+            daemon=True,
         )
         self._child.start()
         theirs.close()
@@ -125,11 +128,15 @@ def _from_wire(record: Record, answer: dict[str, Any]) -> Outcome:
 # -- in the child -------------------------------------------------------------------------------------------
 
 
-def _child_main(pipe: Connection, address: str, settings: dict[str, Any]) -> None:
+def _child_main(
+    pipe: Connection, address: str, settings: dict[str, Any], log_format: log.LogFormat | None
+) -> None:
     from rowlock.settings import Settings  # noqa: PLC0415 - only the child needs it at run time
 
     # Ctrl-C at a terminal reaches the whole group; it is the parent's to say what becomes of a record.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if log_format is not None:
+        log.set_up(log_format)
     flow = find_flow(address)
     ledger = Ledger.open(Settings(**settings))
     pipe.send_bytes(b"ready")

@@ -75,6 +75,11 @@ class Record:
         assert moment is not None  # noqa: S101 - created_at is never null
         return moment
 
+    @property
+    def instance_id(self) -> int:
+        """The instance that holds it."""
+        return self._holder.instance_id
+
     # -- is it still ours? ----------------------------------------------------------------------------
 
     @property

@@ -11,6 +11,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from rowlock.clock import in_words
+from rowlock.leases.limits import in_short_supply, in_use
 from rowlock.queue.inspector import Inspector
 from rowlock.queue.roles import flows_taken
 
@@ -52,7 +53,7 @@ class _Case:
             case "cancelled":
                 return [self._cancelled()]
             case "processing":
-                return [self._held()]
+                return [self._held(), *self._limit_gates()]
         return [*self._time_gates(), *self._flow_gates(), *self._worker_gates()]
 
     # -- gates of a record that waits ------------------------------------------------------------------------
@@ -89,8 +90,9 @@ class _Case:
         if flow["state"] == "paused":
             because = f" ({flow['reason']})" if flow["reason"] else ", no reason was given"
             resume = f"`rowlock flows resume {quote(self._flow)}`"
-            text = f"The flow {self._flow} is paused{because}. To go on: {resume}."
-            return [_reason("flow paused", text, reason=flow["reason"])]
+            text = f"The flow {self._flow} is paused{because}. {self._breaker}To go on{' now' if self._breaker else ''}: {resume}."
+            facts = {"breaker": flow["breaker"], "probe_seconds": flow["probe_seconds"]}
+            return [_reason("flow paused", text, reason=flow["reason"], **facts)]
         if flow["state"] == "draining":
             text = f"The flow {self._flow} drains: it takes no new records, and this one will still run."
             return [_reason("flow draining", text, reason=flow["reason"])]
@@ -155,6 +157,16 @@ class _Case:
             text += f" Its worker has died under it {record['deaths']} times, so it waits to be run alone."
         return _reason("held", text, **facts)
 
+    def _limit_gates(self) -> list[Reason]:
+        """A limit that the flow starts within, if it is used up just now."""
+        name = self._policy["limit_name"]
+        rows = self._ledger.limits.list(name) if name else []
+        if not rows or not in_short_supply(rows[0]):
+            return []
+        text = f"Its handler starts only within the limit {name}: {in_use(rows[0])}."
+        facts = {"limit": name, "in_use": rows[0].in_use, "waiting": rows[0].waiting}
+        return [_reason("limit", text, wait_seconds=rows[0].wait_seconds, **facts)]
+
     def _holder_dead(self, who: str, since: str, holder: dict[str, Any], facts: dict[str, Any]) -> Reason:
         if holder["ended_at"] is not None:
             gone = f"{holder['state']} since {in_words(-self._until(holder['ended_at']))} ({holder['ended_reason']})"
@@ -211,6 +223,17 @@ class _Case:
     @cached_property
     def _policy(self) -> dict[str, Any]:
         return Inspector(self._ledger).flow(self._flow)
+
+    @property
+    def _breaker(self) -> str:
+        """What a breaker that paused the flow does next, by itself."""
+        match self._policy["breaker"]:
+            case None:
+                return ""
+            case "probing":
+                return "A few records are tried now. "
+        seconds = self._policy["probe_seconds"]
+        return f"A few records are tried {'in ' + in_words(seconds) if seconds > 0 else 'as soon as a worker can'}. "
 
     def _last_error(self) -> dict[str, Any] | None:
         """The error that this wait is for. A failure raises the token by one; an older error is another story's."""

@@ -19,6 +19,7 @@ from rowlock.leases.instance import Instance
 from rowlock.leases.listener import Listener
 from rowlock.ledger.ledger import Ledger
 from rowlock.queue.async_executor import AsyncExecutor
+from rowlock.queue.breakers import Breakers
 from rowlock.queue.executor import Executor, ThreadExecutor
 from rowlock.queue.lane import Lane, place
 from rowlock.queue.maintenance import Maintenance
@@ -94,7 +95,8 @@ class Worker:
             )
             for flow in self.flows.values()
         }
-        self._maintenance = Maintenance(self._control, self.instance, self._wake)
+        self._breakers = Breakers(self._control, self.instance, self._lanes.values(), self._wake)
+        self._maintenance = Maintenance(self._control, self.instance, self._wake, self._breakers)
         self._listener = Listener(self._control, self._control.channel, lambda _flows: self._wake())
         self._watchdog = Watchdog(self.instance, self._lanes, self._inbox.put)
         self._thread = threading.Thread(target=self._pump, name="rowlock-pump", daemon=True)
@@ -105,6 +107,9 @@ class Worker:
         """Registers the instance and begins to claim; returns at once."""
         for flow in self.flows.values():
             self._control.run_safely("flow_register", **flow.limits)
+            self._control.run_safely("flow_limit", flow=flow.name, limit=flow.limit and flow.limit.name)
+            if flow.breaker is None:  # one that an older version of the program had left open
+                self._control.breakers.resume(flow.name, None)
         if self._owns_instance:
             self.instance.start()
         self._watchdog.start()
@@ -225,7 +230,10 @@ class Worker:
     def _accept(self, outcome: Outcome, now: float) -> None:
         record = outcome.record
         self._suspects.finished(record)
-        if self._lanes[record.flow].finished(record, now):
+        lane = self._lanes[record.flow]
+        if lane.breaker is not None:
+            lane.breaker.note(outcome)
+        if lane.finished(record, now):
             self._settler.take(outcome)
         else:
             logger.warning("%r had been given up; its late outcome is refused", record)
@@ -241,6 +249,7 @@ class Worker:
 
     def _turn(self) -> None:
         """Settle, claim, hand out; then what can wait."""
+        self._heed_breakers()
         claimed = self._exchange()
         if not self._stopping.is_set():
             self._suspects.start(self._lanes.values())
@@ -249,6 +258,15 @@ class Worker:
             self._audit()
         if self._until_empty and not claimed and self._is_empty():
             self._stopping.set()
+
+    def _heed_breakers(self) -> None:
+        """A flow whose breaker has opened starts nothing any more, until it is tried."""
+        for lane in self._lanes.values():
+            if lane.breaker is not None and lane.breaker.hand_back:
+                lane.breaker.hand_back = False
+                self._hand_back([*lane.executor.take_back(), *lane.suspects])
+            if lane.breaker is not None and lane.breaker.probe_wanted and not self._stopping.is_set():
+                self._breakers.begin_probe(lane.breaker)
 
     def _exchange(self) -> int:
         """One statement with the ledger; how many records it claimed."""
@@ -287,6 +305,8 @@ class Worker:
         )
         records = [Record(row, holder) for row in held]
         lane.in_hand.update({record.id: record for record in records})
+        if lane.breaker is not None:
+            lane.breaker.in_hand(records)
         lane.suspects.extend([record for record in records if record.deaths])
         lane.dispatch([record for record in records if not record.deaths])
 

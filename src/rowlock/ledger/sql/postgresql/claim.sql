@@ -1,10 +1,10 @@
 -- The claim of exchange.sql alone, for a worker that has nothing to settle: an idle one wakes sooner when the
--- history and its indexes are not even opened.
+-- history and its indexes are not even opened. A flow that its breaker has paused is open to the one that probes it.
 WITH wanted AS MATERIALIZED (
     SELECT c.id
     FROM unnest(%(flows)b::text[], %(limits)b::int[], %(ranks)b::smallint[], %(afters)b::bigint[])
              AS w (flow_name, most, rank, after)
-    JOIN rowlock.flows AS f ON f.flow_name = w.flow_name AND f.state <> 'paused'
+    JOIN rowlock.flows AS f ON f.flow_name = w.flow_name AND (f.state <> 'paused' OR f.prober = %(holder)s)
     CROSS JOIN LATERAL (
         SELECT q.id
         FROM rowlock.processing_queue AS q

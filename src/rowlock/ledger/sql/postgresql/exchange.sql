@@ -20,7 +20,7 @@ WITH done AS (
     SELECT c.id
     FROM unnest(%(flows)b::text[], %(limits)b::int[], %(ranks)b::smallint[], %(afters)b::bigint[])
              AS w (flow_name, most, rank, after)
-    JOIN rowlock.flows AS f ON f.flow_name = w.flow_name AND f.state <> 'paused'
+    JOIN rowlock.flows AS f ON f.flow_name = w.flow_name AND (f.state <> 'paused' OR f.prober = %(holder)s)
     CROSS JOIN LATERAL (
         SELECT q.id
         FROM rowlock.processing_queue AS q

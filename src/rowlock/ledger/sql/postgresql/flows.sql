@@ -1,5 +1,6 @@
 -- Every flow with its live records counted by state, and its dead letters.
-SELECT f.flow_name, f.state, f.reason, f.max_attempts, f.max_deaths,
+SELECT f.flow_name, f.state, f.reason, f.max_attempts, f.max_deaths, f.limit_name, b.state AS breaker,
+       extract(epoch FROM b.probe_at - rowlock.ledger_time())::float8 AS probe_seconds,
        coalesce(q.ready, 0) AS ready, coalesce(q.waiting, 0) AS waiting, coalesce(q.processing, 0) AS processing,
        coalesce(q.retry_wait, 0) AS retry_wait,
        extract(epoch FROM rowlock.ledger_time() - q.oldest)::float8 AS oldest_seconds,
@@ -17,4 +18,5 @@ LEFT JOIN (
            min(created_at) FILTER (WHERE ready) AS oldest
     FROM rowlock.processing_queue GROUP BY flow_name
 ) AS q ON q.flow_name = f.flow_name
+LEFT JOIN rowlock.flow_breakers AS b ON b.flow_name = f.flow_name
 ORDER BY f.flow_name

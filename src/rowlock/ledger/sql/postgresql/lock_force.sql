@@ -1,8 +1,10 @@
 -- Takes a lease away from its holder, whoever that is: the token rises, so that nothing it still writes counts.
+-- With a token: only if that is still the holding.
 WITH held AS MATERIALIZED (
     SELECT l.slot, l.token, l.holder, l.acquired_at, l.expires_at
     FROM rowlock.service_locks AS l
     WHERE l.lock_name = %(name)s AND l.slot = %(slot)s AND l.holder IS NOT NULL
+      AND (%(token)s::bigint IS NULL OR l.token = %(token)s)
     FOR UPDATE
 ), moment AS MATERIALIZED (
     SELECT rowlock.ledger_time() AS now FROM held

@@ -1,0 +1,1 @@
+UPDATE rowlock.fake_clock SET seconds = seconds + %(seconds)s RETURNING seconds

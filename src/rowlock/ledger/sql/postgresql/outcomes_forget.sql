@@ -1,0 +1,2 @@
+-- The window begins anew.
+DELETE FROM rowlock.flow_outcomes WHERE flow_name = %(flow)s

@@ -1,0 +1,3 @@
+-- A limit as it was last declared.
+SELECT limit_name, rate, interval_seconds, burst, concurrency, declared_by
+FROM limits WHERE limit_name = :name
