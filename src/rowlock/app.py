@@ -7,6 +7,9 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from rowlock.errors import ConfigurationError, UnknownFlow
+from rowlock.jobs.exporter import Exporter
+from rowlock.jobs.exporters import Exporters
+from rowlock.jobs.inputs import IndexInput
 from rowlock.leases.instance import Instance
 from rowlock.leases.leader import Leader
 from rowlock.leases.lock import Lock
@@ -27,6 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
 
+    from pydantic import BaseModel
+
+    from rowlock.databases.manager import DatabaseManager
+    from rowlock.jobs.exporter import Compression, Format
+    from rowlock.jobs.storage import ArtifactStore
     from rowlock.leases.lease import Lease
 
 Handler = TypeVar("Handler", bound="Callable[[Any], Any]")
@@ -49,6 +57,7 @@ class Rowlock:
         self.services: dict[str, Service] = {}
         self.schedules: dict[str, Schedule] = {}
         self._name: str | None = None
+        self.exporters = Exporters(self.settings)
 
     @cached_property
     def locks(self) -> Locks:
@@ -80,6 +89,8 @@ class Rowlock:
             locks.close()
         if "_enqueuer" in self.__dict__:
             self.__dict__.pop("_enqueuer").close()
+        if "databases" in self.__dict__:
+            self.__dict__.pop("databases").close()
         if "ledger" in self.__dict__:
             self.__dict__.pop("ledger").close()
 
@@ -139,6 +150,80 @@ class Rowlock:
             return handler
 
         return register
+
+    # -- exporters -------------------------------------------------------------------------------------
+
+    def exporter(
+        self,
+        name: str,
+        *,
+        input: type[BaseModel] | Mapping[str, Any] | None = None,  # noqa: A002 - it is what users call it
+        format: Format = "csv",  # noqa: A002
+        compression: Compression | None = None,
+        path: str | None = None,
+        key: Iterable[str] = (),
+        columns: Iterable[str] | None = None,
+        schema: Any = None,
+        max_attempts: int = 5,
+        backoff: Backoff | None = None,
+        timeout: float | None = None,
+        concurrency: int = 8,
+    ) -> Callable[[Function], Function]:
+        """Registers a function that makes a file from an input: it yields dicts, tuples, Arrow batches or bytes.
+
+        It is given the input, and its ExportContext if it takes a second argument.
+
+        Args:
+            name: of the exporter; its flow is `export.NAME`.
+            input: a pydantic model or a JSON Schema; otherwise `indexKey`, `effectiveDate` and `asofindicator`.
+            format: "csv", "jsonl" or "parquet".
+            compression: "gzip" or "zstd".
+            path: of the file in its job's folder, with `{fields}` of the input, `{ext}` and `{key}`.
+            key: the fields that make an input what it is; otherwise all of them.
+            columns: the file's heading; needed for tuples.
+            schema: a pyarrow schema, for Parquet.
+            max_attempts: after so many attempts that failed, an input is dead.
+            backoff: how long a failed input waits.
+            timeout: seconds an attempt may take.
+            concurrency: files that are made at the same time in one worker.
+
+        """
+
+        def register(function: Function) -> Function:
+            self.exporters.add(
+                Exporter(
+                    name=name,
+                    produce=function,
+                    model=IndexInput if input is None else input,
+                    format=format,
+                    compression=compression,
+                    path=path,
+                    key_fields=tuple(key),
+                    columns=None if columns is None else tuple(columns),
+                    schema=schema,
+                    max_attempts=max_attempts,
+                    backoff=backoff or Backoff(),
+                    timeout=timeout,
+                    concurrency=concurrency,
+                )
+            )
+            return function
+
+        return register
+
+    @cached_property
+    def databases(self) -> DatabaseManager:
+        """The named databases; connected when they are first used."""
+        from rowlock.databases.manager import DatabaseManager  # noqa: PLC0415 - not every program has them
+
+        return DatabaseManager(self.settings)
+
+    @cached_property
+    def store(self) -> ArtifactStore:
+        """Where files are kept: ROWLOCK_STORAGE_URL."""
+        from rowlock.jobs.storage import ArtifactStore  # noqa: PLC0415 - not every program has files
+
+        return ArtifactStore.from_settings(self.settings)
 
     # -- schedules -------------------------------------------------------------------------------------
 
