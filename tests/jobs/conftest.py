@@ -15,9 +15,8 @@ def address(request, tmp_path) -> tuple[str, dict]:
     if request.param == "file":
         return (tmp_path / "files").as_uri(), {}
     server = request.getfixturevalue("s3")
-    bucket = f"t-{uuid4().hex[:16]}"
-    server.make_bucket(bucket)
-    return f"s3://{bucket}/files", server.options
+    server.make_bucket("tests")
+    return f"s3://tests/{uuid4().hex}", server.options
 
 
 @pytest.fixture

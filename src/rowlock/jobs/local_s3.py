@@ -83,7 +83,7 @@ class LocalS3:
             "s3.port.lance": 0,
             "s3.autoCreateBucket": "false",
             "s3.cacheCapacityMB": 0,
-            "volume.max": 20,
+            "volume.max": 100,
             "master.volumeSizeLimitMB": 256,
             "master.volumePreallocate": "false",
             "master.telemetry": "false",

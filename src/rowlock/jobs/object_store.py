@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import cached_property
@@ -29,6 +30,8 @@ _PARTS_AT_ONCE = 4
 # The largest object that S3 copies in one piece. A larger file stays at the place that its attempt has given it.
 COPY_LIMIT = 5 * 1024**3
 _CHUNK = 1024 * 1024
+_RACERS = 8
+CLAIMS = ".claims"
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>(\w+)</Code>(?:\s*<Message>([^<]*)</Message>)?")
 _AGAIN_STATUS = {408, 409, 425, 429}
@@ -122,27 +125,48 @@ class ObjectStore(ArtifactStore):
                         attributes={"Content-Type": staged.content_type},
                         mode="create" if only_new else "overwrite",
                     )
+                elif only_new and not self._claimed(key, staged):
+                    return False
                 else:
                     self._obstore.copy(self._store, staged.key, key, overwrite=not only_new)
             except self._errors.AlreadyExistsError:
                 return False
         return True
 
+    def _claimed(self, key: str, staged: Staged) -> bool:
+        """Only one attempt ever copies to a path: whoever made its claim, a small file beside all others.
+
+        A copy's own condition is not enough: some servers look first and write later, and two that race both win.
+        """
+        claim, owner = f"{CLAIMS}/{key}", staged.key.encode()
+        try:
+            self._obstore.put(self._store, claim, owner, mode="create")
+        except self._errors.AlreadyExistsError:
+            return (
+                bytes(self._obstore.get(self._store, claim).bytes()) == owner
+            )  # our own, if a reply was lost
+        return True
+
     def _only_creates(self, staged: Staged) -> bool:
         puts, copies = self._conditions
-        return puts if staged.data is not None else copies
+        return puts and (staged.data is not None or copies)
 
     @cached_property
     def _conditions(self) -> tuple[bool, bool]:
         """Does this server refuse to put, and to copy, over a file that is there? Some answer 200 and overwrite it."""
         one, other = (f"{ATTEMPTS}/probe-{uuid4().hex}" for _ in range(2))
         try:
-            with self._explained(ATTEMPTS):
-                for key in (one, other):
-                    self._obstore.put(self._store, key, b"probe")
-                return (
-                    self._refuses(lambda: self._obstore.put(self._store, one, b"again", mode="create")),
-                    self._refuses(lambda: self._obstore.copy(self._store, one, other, overwrite=False)),
+            with self._explained(ATTEMPTS), ThreadPoolExecutor(_RACERS) as pool:
+                racers = [
+                    pool.submit(
+                        self._refuses, lambda: self._obstore.put(self._store, one, b"probe", mode="create")
+                    )
+                    for _ in range(_RACERS)
+                ]
+                puts = sum(not racer.result() for racer in racers) == 1
+                self._obstore.put(self._store, other, b"probe")
+                return puts, self._refuses(
+                    lambda: self._obstore.copy(self._store, one, other, overwrite=False)
                 )
         finally:
             with suppress(StorageError):
