@@ -50,16 +50,23 @@ class CopyOut:
         COPY takes no parameters. The values are sent to the server as parameters of another statement, which gives them
         back as literals, quoted by the server's own rules; `fill` puts these in their places.
         """
-        with self._lock:
-            connection = self._idle.pop() if self._idle else None
-        if connection is None or connection.closed:
-            connection = _Connection(self._url)
+        connection = self._idle_one() or _Connection(self._url)
         rows = None
         try:
             rows = yield from connection.copy(fill, [as_text(value) for value in values])
         finally:
             self._give_back(connection, usable=rows is not None)
         return rows
+
+    def _idle_one(self) -> _Connection | None:
+        while True:
+            with self._lock:
+                if not self._idle:
+                    return None
+                connection = self._idle.pop()
+            if not connection.closed:
+                return connection
+            connection.close()  # the server has ended it in the meantime
 
     def _give_back(self, connection: _Connection, *, usable: bool) -> None:
         if usable:
@@ -105,11 +112,15 @@ class _Connection:
     def close(self) -> None:
         if not self._loop.is_closed():
             self._connection.terminate()  # whatever runs there ends; a rollback is all that it would say
-            left = asyncio.all_tasks(self._loop)
-            for task in left:
-                task.cancel()
-            self._loop.run_until_complete(asyncio.gather(asyncio.sleep(0), *left, return_exceptions=True))
+            self._loop.run_until_complete(self._settle())
             self._loop.close()
+
+    async def _settle(self) -> None:
+        """Lets the loop finish what ended, so that it can be closed."""
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(asyncio.sleep(0), *left, return_exceptions=True)
 
     def copy(
         self, fill: Callable[[Sequence[str]], str], values: Sequence[str | None]

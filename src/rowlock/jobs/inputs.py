@@ -80,6 +80,11 @@ def model_from_schema(schema: Mapping[str, Any], name: str) -> type[BaseModel]:
         raise ConfigurationError(
             f"exporter {name!r}: its schema has no properties, and so its input no fields."
         )
+    for field in properties:
+        if not field.isidentifier() or field.startswith("_") or hasattr(BaseModel, field):
+            raise ConfigurationError(
+                f"exporter {name!r}: the property {field!r} cannot be the name of a field."
+            )
     required = set(schema.get("required", ()))
     fields: dict[str, Any] = {field: (Any, ... if field in required else None) for field in properties}
 
@@ -95,12 +100,7 @@ def model_from_schema(schema: Mapping[str, Any], name: str) -> type[BaseModel]:
         def model_json_schema(cls, *_: Any, **__: Any) -> dict[str, Any]:
             return dict(schema)
 
-    try:
-        return create_model(f"{name}_input", __base__=SchemaInput, **fields)
-    except (NameError, TypeError, ValueError) as error:
-        raise ConfigurationError(
-            f"exporter {name!r}: its schema has a property that cannot be a field: {error}"
-        ) from error
+    return create_model(f"{name}_input", __base__=SchemaInput, **fields)
 
 
 def _checker(schema: Mapping[str, Any], name: str) -> Callable[[Any], None]:
