@@ -124,7 +124,7 @@ def settings_page() -> str:
         [
             f"`{name}`",
             f"`ROWLOCK_{name.upper()}`",
-            f"`{json.dumps(field.default)}`",
+            f"`{json.dumps(field.default, default=str)}`",
             _limits(field),
             field.description or "",
         ]

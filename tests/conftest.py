@@ -8,6 +8,8 @@ import pytest
 
 from rowlock import Rowlock
 from rowlock.databases.local_postgres import LocalPostgres
+from rowlock.errors import ConfigurationError
+from rowlock.jobs.local_s3 import LocalS3
 from rowlock.ledger.ledger import Ledger
 from rowlock.ledger.ledger_clock import LedgerClock
 from tests.support.ledgers import make_settings
@@ -23,6 +25,17 @@ def postgres() -> Iterator[LocalPostgres]:
     """One private server for the session; tests have a schema each."""
     with LocalPostgres() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[LocalS3]:
+    """One private S3 server for the session; tests have a bucket each."""
+    try:
+        server = LocalS3().__enter__()
+    except (ConfigurationError, OSError) as error:
+        pytest.skip(f"no S3 server starts here: {error}")
+    yield server
+    server.remove()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -8,6 +8,13 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from rowlock.errors import ConfigurationError, UnknownFlow
+from rowlock.jobs.ending import EndHandler
+from rowlock.jobs.exporter import Exporter
+from rowlock.jobs.exporters import Exporters
+from rowlock.jobs.finalizer import END_FLOW, Finalizer
+from rowlock.jobs.handling import ExportHandler, Workshop
+from rowlock.jobs.inputs import IndexInput
+from rowlock.jobs.jobs import Jobs
 from rowlock.leases.instance import Instance
 from rowlock.leases.leader import Leader
 from rowlock.leases.limit import Limit
@@ -30,8 +37,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
 
+    from pydantic import BaseModel
+
+    from rowlock.databases.manager import DatabaseManager
+    from rowlock.jobs.exporter import Compression, Format
+    from rowlock.jobs.storage import ArtifactStore
     from rowlock.leases.lease import Lease
     from rowlock.queue.breaker import Breaker
+    from rowlock.queue.worker import Companion
 
 Handler = TypeVar("Handler", bound="Callable[[Any], Any]")
 Function = TypeVar("Function", bound="Callable[..., Any]")
@@ -54,6 +67,9 @@ class Rowlock:
         self.schedules: dict[str, Schedule] = {}
         self._name: str | None = None
         self._opening = threading.RLock()  # threads may be the first to use something at the same time
+        self.exporters = Exporters(self.settings)
+        for declared in self.exporters.values():
+            self._add_export_flow(declared)
 
     @cached_property
     def locks(self) -> Locks:
@@ -92,8 +108,11 @@ class Rowlock:
             locks = self.__dict__.pop("locks")
             locks.instance.stop()
             locks.close()
+        self.__dict__.pop("jobs", None)
         if "_enqueuer" in self.__dict__:
             self.__dict__.pop("_enqueuer").close()
+        if "databases" in self.__dict__:
+            self.__dict__.pop("databases").close()
         if "ledger" in self.__dict__:
             self.__dict__.pop("ledger").close()
 
@@ -159,6 +178,107 @@ class Rowlock:
             return handler
 
         return register
+
+    # -- exporters -------------------------------------------------------------------------------------
+
+    def exporter(
+        self,
+        name: str,
+        *,
+        input: type[BaseModel] | Mapping[str, Any] | None = None,  # noqa: A002 - it is what users call it
+        format: Format = "csv",  # noqa: A002
+        compression: Compression | None = None,
+        path: str | None = None,
+        key: Iterable[str] = (),
+        columns: Iterable[str] | None = None,
+        schema: Any = None,
+        max_attempts: int = 5,
+        backoff: Backoff | None = None,
+        timeout: float | None = None,
+        concurrency: int = 8,
+    ) -> Callable[[Function], Function]:
+        """Registers a function that makes a file from an input: it yields dicts, tuples, Arrow batches or bytes.
+
+        It is given the input, and its ExportContext if it takes a second argument.
+
+        Args:
+            name: of the exporter; its flow is `export.NAME`.
+            input: a pydantic model or a JSON Schema; otherwise `indexKey`, `effectiveDate` and `asofindicator`.
+            format: "csv", "jsonl" or "parquet".
+            compression: "gzip" or "zstd".
+            path: of the file in its job's folder, with `{fields}` of the input, `{ext}` and `{key}`.
+            key: the fields that make an input what it is; otherwise all of them.
+            columns: the file's heading; needed for tuples.
+            schema: a pyarrow schema, for Parquet.
+            max_attempts: after so many attempts that failed, an input is dead.
+            backoff: how long a failed input waits.
+            timeout: seconds an attempt may take.
+            concurrency: files that are made at the same time in one worker.
+
+        """
+
+        def register(function: Function) -> Function:
+            exporter = Exporter(
+                name=name,
+                produce=function,
+                model=IndexInput if input is None else input,
+                format=format,
+                compression=compression,
+                path=path,
+                key_fields=tuple(key),
+                columns=None if columns is None else tuple(columns),
+                schema=schema,
+                max_attempts=max_attempts,
+                backoff=backoff or Backoff(),
+                timeout=timeout,
+                concurrency=concurrency,
+            )
+            self.exporters.add(exporter)
+            self._add_export_flow(exporter)
+            return function
+
+        return register
+
+    def _add_export_flow(self, exporter: Exporter) -> None:
+        """An exporter's inputs are records: they are claimed, retried and dead-lettered like any other."""
+        workshop = Workshop(self.settings, lambda: self.ledger, lambda: self.store, lambda: self.databases)
+        self.flows[exporter.flow_name] = Flow(
+            name=exporter.flow_name,
+            handler=ExportHandler(exporter, workshop),
+            max_attempts=exporter.max_attempts,
+            max_deaths=exporter.max_deaths,
+            backoff=exporter.backoff,
+            timeout=exporter.timeout,
+            concurrency=exporter.concurrency,
+        )
+        if END_FLOW not in self.flows:
+            ending = EndHandler(lambda: self.jobs, workshop)
+            self.flows[END_FLOW] = Flow(name=END_FLOW, handler=ending, max_attempts=20)
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        """Export jobs: submit, look, cancel, drive again."""
+        return Jobs(self.ledger, self.exporters)
+
+    def _companions(self) -> list[Callable[[Instance], Companion]]:
+        """What runs beside every worker of this app."""
+        if not self.exporters:
+            return []
+        return [lambda instance: Finalizer(self.ledger, self.jobs, instance, self.enqueue)]
+
+    @cached_property
+    def databases(self) -> DatabaseManager:
+        """The named databases; connected when they are first used."""
+        from rowlock.databases.manager import DatabaseManager  # noqa: PLC0415 - not every program has them
+
+        return DatabaseManager(self.settings)
+
+    @cached_property
+    def store(self) -> ArtifactStore:
+        """Where files are kept: ROWLOCK_STORAGE_URL."""
+        from rowlock.jobs.storage import ArtifactStore  # noqa: PLC0415 - not every program has files
+
+        return ArtifactStore.from_settings(self.settings)
 
     # -- schedules -------------------------------------------------------------------------------------
 
@@ -386,6 +506,7 @@ class Rowlock:
             schedules=list(self.schedules.values()),
             enqueue=self.enqueue,
             concurrency=concurrency,
+            companions=self._companions(),
         )
 
     def worker(
@@ -398,7 +519,14 @@ class Rowlock:
     ) -> Worker:
         """A worker for these flows, or all. `worker.run()` works until a signal; `with app.worker():` in a program."""
         chosen = self._chosen(flows)
-        return Worker(self.ledger, chosen, concurrency=concurrency, name=name, until_empty=until_empty)
+        return Worker(
+            self.ledger,
+            chosen,
+            concurrency=concurrency,
+            name=name,
+            until_empty=until_empty,
+            companions=self._companions(),
+        )
 
     def _chosen(self, flows: Iterable[str] | None) -> list[Flow]:
         names = list(self.flows) if flows is None else list(flows)

@@ -15,6 +15,10 @@ RowlockError
 │   ├── LedgerFull            its disk is full
 │   ├── SchemaMismatch        its tables are older or newer than this code
 │   └── OutcomeUnknown        the connection broke during a commit and could not be re-read
+├── StorageError              the place where files are kept
+│   ├── StorageUnavailable    it cannot be reached now, or asks to slow down; trying again later may work
+│   ├── StorageFull           there is no room for the file
+│   └── StorageRefused        no such bucket, or no right to write there: trying again does not help
 ├── LeaseLost                 somebody else may act on this now: your write was refused
 ├── LockHeld                  somebody else holds the lock, and the wait for it is over
 ├── LimitReached              the limit's budget is used up, and the wait for it is over
@@ -47,7 +51,11 @@ class UnknownFlow(ConfigurationError):
 
 
 class InvalidInput(RowlockError, ValueError):
-    """A value was refused; nothing was written."""
+    """A value was refused; nothing was written. `pointer` is the JSON pointer of the bad part, where there is one."""
+
+    def __init__(self, message: str = "", *, pointer: str | None = None) -> None:
+        super().__init__(message)
+        self.pointer = pointer
 
 
 class InvalidPayload(InvalidInput):
@@ -101,6 +109,22 @@ class SchemaMismatch(LedgerError):
 
 class OutcomeUnknown(LedgerError):
     """The connection broke during a commit, and the outcome could not be re-read."""
+
+
+class StorageError(RowlockError):
+    """The place where files are kept refused or failed; no file is half-written."""
+
+
+class StorageUnavailable(StorageError):
+    """The storage cannot be reached now, or asks to slow down."""
+
+
+class StorageFull(StorageError):
+    """The storage has no room: free some; nothing was half-written."""
+
+
+class StorageRefused(StorageError):
+    """No such bucket, or no right to write there: it has to be put right before trying again helps."""
 
 
 class LeaseLost(RowlockError):

@@ -17,11 +17,13 @@ from rowlock.signals import on_signals
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from rowlock.leases.instance import Instance
     from rowlock.leases.locks import Locks
     from rowlock.leases.service import Service
     from rowlock.ledger.ledger import Ledger
     from rowlock.queue.flow import Flow
     from rowlock.queue.schedule import Schedule
+    from rowlock.queue.worker import Companion
 
 logger = logging.getLogger("rowlock.program")
 
@@ -39,6 +41,7 @@ class Program:
         schedules: Sequence[Schedule],
         enqueue: Callable[..., Any],
         concurrency: int | None = None,
+        companions: Sequence[Callable[[Instance], Companion]] = (),
     ) -> None:
         if not flows and not services and not schedules:
             raise ConfigurationError(
@@ -52,7 +55,9 @@ class Program:
             schedules=[schedule.name for schedule in schedules],
         )
         self._worker = (
-            Worker(ledger, flows, concurrency=concurrency, instance=self.instance) if flows else None
+            Worker(ledger, flows, concurrency=concurrency, instance=self.instance, companions=companions)
+            if flows
+            else None
         )
         self._services = Services(services, locks)
         self._scheduler = Scheduler(ledger, schedules, self.instance, enqueue)

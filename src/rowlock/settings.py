@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -18,6 +18,31 @@ from rowlock.errors import ConfigurationError
 from rowlock.log import LogFormat  # noqa: TC001 - pydantic reads it at run time
 
 DEFAULT_LEDGER_URL = "sqlite:///rowlock.db"
+
+
+class DatabaseSettings(BaseModel):
+    """`[databases.NAME]`: a database beside the ledger."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    url: SecretStr = Field(description="An SQLAlchemy URL.")
+    pool_size: int = Field(5, ge=1, le=1000, description="Connections each process may hold at most.")
+
+
+class ExporterSettings(BaseModel):
+    """`[exporters.NAME]`: files from a query, without a line of Python."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    database: str = Field(description="The name of a database.")
+    query: str = Field(description="A SELECT; `:field` stands for a field of the input.")
+    format: str = Field("csv", description="csv, jsonl or parquet.")
+    compression: str | None = Field(None, description="gzip or zstd.")
+    path: str | None = Field(None, description="The file's name, with {fields} of the input.")
+    input: dict[str, Any] | None = Field(None, description="A JSON Schema; otherwise the three index fields.")
+    max_attempts: int = 5
+    timeout: float | None = None
+    concurrency: int = 8
 
 
 class Settings(BaseSettings):
@@ -51,6 +76,52 @@ class Settings(BaseSettings):
     log_format: LogFormat = Field(
         "text", description="How `rowlock worker` writes its log: text, or json (one object a line)."
     )
+    reuse_enabled: bool = Field(
+        default=True, description="Jobs: a file that an earlier job made may be used again."
+    )
+    reuse_days: int = Field(
+        7,
+        ge=0,
+        le=36500,
+        description="Jobs: not for effective dates of the last days, which may still change.",
+    )
+    finalizer_seconds: float = Field(
+        1, gt=0, le=3600, description="Jobs: how often ends are announced and repaired."
+    )
+    max_job_inputs: int = Field(
+        100_000, ge=1, le=1_000_000, description="Jobs: inputs that one may have at most."
+    )
+    webhook_hosts: list[str] = Field(
+        [],
+        description='Jobs: hosts that webhooks may go to, as a JSON list: ["hooks.example.com", "*.corp"].',
+    )
+    webhook_secret: SecretStr = Field(SecretStr(""), description="Jobs: webhooks are signed with it.")
+    databases: dict[str, DatabaseSettings] = Field(
+        {}, description="Named databases beside the ledger: [databases.NAME] with url and pool_size."
+    )
+    database_prefix: str = Field(
+        "",
+        description="Databases are also read from the variables PREFIX_NAME_CONNECTION_STRING and PREFIX_NAME_TYPE.",
+    )
+    exporters: dict[str, ExporterSettings] = Field(
+        {}, description="Exporters that are a query: [exporters.NAME] with database, query, format, path."
+    )
+    storage_url: str = Field(
+        "file:exports",
+        description="Where files are kept: s3://bucket/prefix, gs://…, az://… or file:///folder.",
+    )
+    storage_endpoint: str = Field("", description="S3: the server's address, if it is not Amazon's.")
+    storage_region: str = Field("", description="S3: the region.")
+    storage_path_style: bool = Field(
+        default=True, description="S3: the bucket's name is in the path, not in the host's name."
+    )
+    storage_access_key_id: str = Field(
+        "", description="S3: otherwise AWS_ACCESS_KEY_ID, or the machine's role."
+    )
+    storage_secret_access_key: SecretStr = Field(
+        SecretStr(""), description="S3: otherwise AWS_SECRET_ACCESS_KEY."
+    )
+    storage_session_token: SecretStr = Field(SecretStr(""), description="S3: otherwise AWS_SESSION_TOKEN.")
 
     @property
     def heartbeat_seconds(self) -> float:

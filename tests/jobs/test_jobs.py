@@ -11,7 +11,6 @@ from rowlock.errors import IdempotencyConflict, InvalidInput, InvalidJob, NotFou
 from rowlock.jobs.finalizer import END_FLOW, Finalizer
 from rowlock.jobs.jobs import Jobs
 from rowlock.ledger.rows import Failure
-from rowlock.queue.flow import Flow
 from tests.support.ledgers import claim, find, register, sql, take_over
 
 FLOW = "export.levels"
@@ -21,13 +20,11 @@ class Levels:
     """An exporter, as far as jobs are concerned."""
 
     name = "levels"
-    flow = Flow(FLOW, handler=print, max_attempts=3)
+    flow_name, max_attempts, max_deaths = FLOW, 3, 3
 
     def validate(self, raw):
         if not isinstance(raw.get("indexKey"), str):
-            error = InvalidInput("indexKey is a text")
-            error.pointer = "/indexKey"
-            raise error
+            raise InvalidInput("indexKey is a text", pointer="/indexKey")
         return dict(raw)
 
     def key(self, fields):
@@ -38,8 +35,13 @@ class Levels:
 
 
 @pytest.fixture
+def settings(settings_for):
+    return settings_for(lease_seconds=30, max_job_inputs=1000)
+
+
+@pytest.fixture
 def jobs(ledger):
-    return Jobs(ledger, {"levels": Levels()}, max_inputs=1000)
+    return Jobs(ledger, {"levels": Levels()})
 
 
 @pytest.fixture

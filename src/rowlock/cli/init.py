@@ -75,7 +75,7 @@ def _config(settings: "Settings", *, named: bool) -> str:
         if name == "ledger_url":
             lines += _ledger_lines(settings.ledger_url, named=named)
         else:
-            lines.append(f"# {name} = {json.dumps(field.default)}")
+            lines.append(f"# {name} = {json.dumps(field.default, default=str)}")
         lines.append("")
     return "\n".join(lines)
 

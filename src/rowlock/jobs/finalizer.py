@@ -31,14 +31,12 @@ class Finalizer:
         jobs: Jobs,
         instance: Instance,
         enqueue: Callable[..., Any],
-        *,
-        every: float = 1.0,
     ) -> None:
         self._ledger = ledger
         self._jobs = jobs
         self._instance = instance
         self._enqueue = enqueue
-        self._every = every
+        self._every = ledger.settings.finalizer_seconds
         self._lease: Lease | None = None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="rowlock-finalizer", daemon=True)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from rowlock import clock
 from rowlock.errors import IdempotencyConflict, InvalidInput, InvalidJob, NotFound, Problem, Refused
 from rowlock.jobs.job import Job, JobEvent, JobInput, Policy
+from rowlock.jobs.webhook import check_webhook
 from rowlock.queue.payload import check_priority, decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rowlock.ledger.ledger import Ledger, LedgerConnection, Row
-    from rowlock.queue.flow import Flow
 
 NEWEST = 2**63 - 1
 _PAGE = 1000
@@ -30,25 +30,22 @@ class ExporterLike(Protocol):
     def name(self) -> str: ...
     def validate(self, raw: Mapping[str, Any]) -> Any: ...
     @property
-    def flow(self) -> Flow: ...
+    def flow_name(self) -> str: ...
+    @property
+    def max_attempts(self) -> int: ...
+    @property
+    def max_deaths(self) -> int: ...
     def key(self, fields: Any) -> str: ...
     def dump(self, fields: Any) -> dict[str, Any]: ...
-
-
-def flow_of(exporter: str) -> str:
-    """The flow whose records are the inputs of this exporter's jobs."""
-    return f"export.{exporter}"
 
 
 class Jobs:
     """The jobs of one ledger, for the exporters that this program has."""
 
-    def __init__(
-        self, ledger: Ledger, exporters: Mapping[str, ExporterLike], *, max_inputs: int = 100_000
-    ) -> None:
+    def __init__(self, ledger: Ledger, exporters: Mapping[str, ExporterLike]) -> None:
         self._ledger = ledger
         self._exporters = exporters
-        self._max_inputs = max_inputs
+        self._max_inputs = ledger.settings.max_job_inputs
         self._registered: set[str] = set()
 
     # -- submit ----------------------------------------------------------------------------------------------
@@ -73,6 +70,8 @@ class Jobs:
             raise InvalidJob([Problem("/policy", f"{policy!r} is neither fail_fast nor continue")])
         if deadline is not None and not deadline > 0:
             raise InvalidJob([Problem("/deadline", f"{deadline!r} s: a job needs some time")])
+        if webhook_url is not None:
+            check_webhook(webhook_url, self._ledger.settings)
         order = {
             "exporter": chosen.name,
             "policy": policy,
@@ -88,9 +87,9 @@ class Jobs:
             "idempotency_key": idempotency_key,
             "body_hash": body_hash,
         }
-        self._register(chosen.flow)
+        self._register(chosen)
         with self._ledger.transaction() as transaction:
-            key = self._create(transaction, made, payloads)
+            key = self._create(transaction, made, payloads, chosen.flow_name)
         if key is not None:
             return self.get(key), True
         return self._repeated(str(idempotency_key), body_hash), False
@@ -118,7 +117,7 @@ class Jobs:
                 fields = chosen.validate(raw)
                 key = chosen.key(fields)
             except InvalidInput as error:
-                pointer = getattr(error, "pointer", "")
+                pointer = error.pointer or ""
                 problems.append(Problem(f"/inputs/{number}{pointer}", str(error)))
             else:
                 if key in found:
@@ -131,7 +130,11 @@ class Jobs:
         return found
 
     def _create(
-        self, transaction: LedgerConnection, made: dict[str, Any], payloads: dict[str, dict[str, Any]]
+        self,
+        transaction: LedgerConnection,
+        made: dict[str, Any],
+        payloads: dict[str, dict[str, Any]],
+        flow: str,
     ) -> str | None:
         row = transaction.one("job_create", made)
         if row is not None and self._ledger.dialect == "sqlite":
@@ -142,7 +145,7 @@ class Jobs:
         texts = [encode(fields, limit, f"input {key}") for key, fields in payloads.items()]
         self._ledger.enqueue(
             transaction,
-            flow=flow_of(made["exporter"]),
+            flow=flow,
             keys=[f"{row.job_key}/{key}" for key in payloads],
             payloads=texts,
             priority=made["priority"],
@@ -154,11 +157,16 @@ class Jobs:
         transaction.all("job_event", {"job": row.job_id, "kind": "submitted", "detail": None})
         return str(row.job_key)
 
-    def _register(self, flow: Flow) -> None:
+    def _register(self, exporter: ExporterLike) -> None:
         """The first job may come before the first worker."""
-        if flow.name not in self._registered:
-            self._ledger.run_safely("flow_register", **flow.limits)
-            self._registered.add(flow.name)
+        if exporter.name not in self._registered:
+            self._ledger.run_safely(
+                "flow_register",
+                flow=exporter.flow_name,
+                max_attempts=exporter.max_attempts,
+                max_deaths=exporter.max_deaths,
+            )
+            self._registered.add(exporter.name)
 
     def _repeated(self, idempotency_key: str, body_hash: str) -> Job:
         row = self._ledger.run_safely("job_repeated", idempotency_key=idempotency_key)[0]

@@ -11,7 +11,7 @@ import random
 import signal
 import threading
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from rowlock import clock
 from rowlock.errors import ConfigurationError, LedgerFull, LedgerUnavailable
@@ -32,7 +32,7 @@ from rowlock.queue.watchdog import Watchdog
 from rowlock.signals import on_signals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from rowlock.ledger.rows import Held, Wish
     from rowlock.queue.flow import Flow
@@ -49,6 +49,13 @@ _OUTAGE_FIRST, _OUTAGE_LONGEST = 0.1, 5.0
 _WAKE: list[Outcome] = []
 
 
+class Companion(Protocol):
+    """Something that runs beside a worker, as the same instance: started and stopped with it."""
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+
+
 class Worker:
     """Runs flows until it is told to stop, or (`until_empty`) until none of them has a live record."""
 
@@ -61,6 +68,7 @@ class Worker:
         name: str | None = None,
         until_empty: bool = False,
         instance: Instance | None = None,
+        companions: Iterable[Callable[[Instance], Companion]] = (),
     ) -> None:
         self.flows = {flow.name: flow for flow in flows}
         if not self.flows:
@@ -99,6 +107,7 @@ class Worker:
         self._maintenance = Maintenance(self._control, self.instance, self._wake, self._breakers)
         self._listener = Listener(self._control, self._control.channel, lambda _flows: self._wake())
         self._watchdog = Watchdog(self.instance, self._lanes, self._inbox.put)
+        self._companions = [make(self.instance) for make in companions]
         self._thread = threading.Thread(target=self._pump, name="rowlock-pump", daemon=True)
 
     # -- life ------------------------------------------------------------------------------------------
@@ -115,6 +124,8 @@ class Worker:
         self._watchdog.start()
         self._maintenance.start()
         self._listener.start()
+        for companion in self._companions:
+            companion.start()
         self._thread.start()
         logger.info("instance %s works on %s", self.instance.id, ", ".join(self.flows))
 
@@ -356,6 +367,8 @@ class Worker:
             self._hand_out(self._lanes[flow], sorted(rows, key=place), holder)
 
     def _close(self) -> None:
+        for companion in self._companions:
+            companion.stop()
         self._watchdog.stop()
         self._listener.stop()
         self._maintenance.stop()

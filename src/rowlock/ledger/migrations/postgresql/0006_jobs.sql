@@ -42,7 +42,7 @@ CREATE TABLE rowlock.export_artifact (
     job_key       text COLLATE "C" NOT NULL,
     record_id     bigint NOT NULL,
     token         bigint NOT NULL,
-    row_count     bigint NOT NULL,
+    row_count     bigint,
     byte_count    bigint NOT NULL,
     sha256        text NOT NULL,
     generated_at  timestamptz NOT NULL,

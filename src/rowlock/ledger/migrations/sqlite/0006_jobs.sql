@@ -42,7 +42,7 @@ CREATE TABLE export_artifact (
     job_key       TEXT NOT NULL,
     record_id     INTEGER NOT NULL,
     token         INTEGER NOT NULL,
-    row_count     INTEGER NOT NULL,
+    row_count     INTEGER,
     byte_count    INTEGER NOT NULL,
     sha256        TEXT NOT NULL,
     generated_at  REAL NOT NULL,

@@ -1,0 +1,101 @@
+"""A path template: checked when an exporter is declared, filled with nothing but safe parts."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+from string import Formatter
+from typing import TYPE_CHECKING, Any
+
+from rowlock.errors import ConfigurationError, InvalidInput
+from rowlock.jobs.inputs import check_safe, is_safe, pointer_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+MAX_NAME_BYTES = 200
+_LITERAL = re.compile(r"[A-Za-z0-9._+=@/-]*")
+_OURS = {"ext", "key"}
+
+
+@dataclass(frozen=True, slots=True)
+class PathTemplate:
+    """`{indexKey}_{effectiveDate}.{ext}`: fields of the input, `{ext}` of the format, `{key}` a hash of the input's key."""
+
+    text: str
+    fields: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        try:
+            parsed = list(Formatter().parse(self.text))
+        except ValueError as error:
+            raise self._wrong(str(error)) from error
+        names = []
+        for literal, name, form, conversion in parsed:
+            if not _LITERAL.fullmatch(literal):
+                raise self._wrong(f"{literal!r} has other characters than letters, digits and . _ + = @ / -")
+            if name is None:
+                continue
+            if not name.isidentifier() or form or conversion:
+                raise self._wrong(f"{{{name}}} must be the plain name of a field")
+            names.append(name)
+        object.__setattr__(self, "fields", tuple(dict.fromkeys(names)))
+        trial = self.text.format(**dict.fromkeys(names, "x"))
+        if any(part.startswith(".") or ".." in part or not part for part in trial.split("/")):
+            raise self._wrong(
+                "its parts between slashes are not empty, do not begin with a dot and have no two dots in a row"
+            )
+
+    def check(self, known: Collection[str], key: Collection[str]) -> None:
+        """Every field is there, and two inputs that differ never have the same path."""
+        for name in self.fields:
+            if name not in known and name not in _OURS:
+                raise self._wrong(
+                    f"there is no field {name!r} in the input; there are {', '.join(sorted(known))}"
+                )
+        missing = [name for name in key if name not in self.fields]
+        if missing and "key" not in self.fields:
+            raise self._wrong(
+                f"inputs that differ only in {', '.join(missing)} would have the same path: name them, or {{key}}"
+            )
+
+    def fill(self, values: Mapping[str, Any], *, ext: str, key: str) -> str:
+        """The path; InvalidInput with a pointer if a value is not safe there."""
+        parts = {"ext": ext, "key": hashlib.sha256(key.encode()).hexdigest()[:16]}
+        for name in self.fields:
+            if name not in _OURS:
+                parts[name] = self._part(name, values[name])
+        path = self.text.format(**parts)
+        for part in path.split("/"):
+            if len(part) > MAX_NAME_BYTES:
+                raise InvalidInput(
+                    f"{part!r} is longer than {MAX_NAME_BYTES} characters, too long for a file's name."
+                )
+        return path
+
+    def _part(self, name: str, value: Any) -> str:
+        if value is None or isinstance(value, dict | list):
+            raise InvalidInput(f"/{name}: {value!r} cannot be part of a path.", pointer=pointer_of([name]))
+        try:
+            return check_safe(plain(value))
+        except ValueError as error:
+            raise InvalidInput(f"/{name}: {error}", pointer=pointer_of([name])) from None
+
+    def _wrong(self, why: str) -> ConfigurationError:
+        return ConfigurationError(f"The path {self.text!r} cannot be used: {why}.")
+
+
+def plain(value: Any) -> str:
+    """A field's value as text, the same in every process."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(getattr(value, "value", value)) if not hasattr(value, "isoformat") else str(value.isoformat())
+
+
+def key_of(values: Mapping[str, Any], encode: Any) -> str:
+    """The identity of an input: its fields, readable if they are plain, otherwise a hash of them."""
+    parts = [plain(value) for value in values.values()]
+    if all(is_safe(part) for part in parts) and sum(map(len, parts)) < MAX_NAME_BYTES:
+        return "/".join(parts)  # no part has a slash: two different inputs never read the same
+    return hashlib.sha256(encode(values).encode()).hexdigest()

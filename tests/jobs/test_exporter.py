@@ -1,0 +1,208 @@
+"""Exporters: inputs are checked with a pointer to the bad part; paths have nothing in them but safe parts."""
+
+from __future__ import annotations
+
+from datetime import date  # noqa: TC003 - pydantic reads it
+
+import pytest
+from pydantic import BaseModel
+
+from rowlock import ConfigurationError, InvalidInput, Rowlock, Settings
+from rowlock.jobs.exporter import Exporter
+from rowlock.jobs.exporters import Exporters
+from rowlock.jobs.path import PathTemplate
+from rowlock.jobs.query import SqlQuery
+
+GOOD = {"indexKey": "ABC", "effectiveDate": 20240202, "asofindicator": "CLS"}
+
+
+def produce(fields):
+    yield {"x": 1}
+
+
+def exporter(**given) -> Exporter:
+    return Exporter(**{"name": "levels", "produce": produce, **given})
+
+
+def test_the_built_in_input_makes_the_contracts_path():
+    fields = exporter().validate(GOOD)
+    assert exporter().file(fields) == "ABC_20240202_CLS.csv"
+    assert exporter().key(fields) == "ABC/20240202/CLS"
+    assert exporter(compression="gzip").file(fields) == "ABC_20240202_CLS.csv.gz"
+    assert exporter(format="parquet", compression="zstd").file(fields) == "ABC_20240202_CLS.parquet"
+    assert exporter().flow_name == "export.levels"
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "../x",
+        "a/b",
+        "..",
+        ".hidden",
+        "a\x00b",
+        "a\nb",
+        "",
+        "a" * 101,
+        "a b",
+        "ü",
+        "a\\b",
+        "~",
+        "a..b",
+        "%2e",
+        "a:b",
+    ],
+)
+@pytest.mark.parametrize("field", ["indexKey", "asofindicator"])
+def test_an_unsafe_field_is_refused_with_its_pointer(field, bad):
+    with pytest.raises(InvalidInput) as caught:
+        exporter().validate({**GOOD, field: bad})
+    assert caught.value.pointer == f"/{field}"
+
+
+@pytest.mark.parametrize(
+    "bad", [20240230, 20241301, 0, -20240101, 99999999999, "20240202", 2024.5, True, None]
+)
+def test_a_date_that_is_no_date_is_refused_with_its_pointer(bad):
+    with pytest.raises(InvalidInput) as caught:
+        exporter().validate({**GOOD, "effectiveDate": bad})
+    assert caught.value.pointer == "/effectiveDate"
+
+
+@pytest.mark.parametrize(
+    ("raw", "pointer"),
+    [({"indexKey": "A"}, "/effectiveDate"), ({**GOOD, "a/b": 1}, "/a~1b"), ([], ""), (None, ""), ("x", "")],
+)
+def test_what_is_missing_or_too_much_is_pointed_at(raw, pointer):
+    with pytest.raises(InvalidInput) as caught:
+        exporter().validate(raw)
+    assert caught.value.pointer == pointer
+
+
+class Prices(BaseModel):
+    market: str
+    day: date
+    note: str | None = None
+
+
+def test_a_model_of_ones_own():
+    prices = exporter(model=Prices, key_fields=("market", "day"), path="{market}/{day}.{ext}", format="jsonl")
+    fields = prices.validate({"market": "XETR", "day": "2026-01-10", "note": "../x"})
+    assert (prices.file(fields), prices.key(fields)) == ("XETR/2026-01-10.jsonl", "XETR/2026-01-10")
+    with pytest.raises(InvalidInput) as caught:
+        prices.validate({"market": "../../etc", "day": "2026-01-10"})
+    assert caught.value.pointer == "/market"
+
+
+def test_fields_that_are_not_in_the_path_still_tell_inputs_apart():
+    prices = exporter(model=Prices, path="{market}-{key}.{ext}")
+    one, other = (
+        prices.validate({"market": "X", "day": "2026-01-10", "note": note}) for note in ("one/..", "two")
+    )
+    assert prices.key(one) != prices.key(other)
+    assert prices.file(one) != prices.file(other)
+    assert prices.key(one) == prices.key(prices.validate(one.model_dump()))
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "region": {"enum": ["EU", "US"]},
+        "filters": {"type": "array", "items": {"type": "object", "required": ["name"]}},
+    },
+    "required": ["region"],
+    "additionalProperties": False,
+}
+
+
+def test_a_json_schema():
+    regions = exporter(model=SCHEMA)
+    fields = regions.validate({"region": "EU", "filters": [{"name": "x"}]})
+    assert regions.file(fields).endswith(".csv")
+    assert regions.key(fields) != regions.key(regions.validate({"region": "EU"}))
+    for raw, pointer in (
+        ({"region": "XX"}, "/region"),
+        ({"region": "EU", "filters": [{"name": 1}, {}]}, "/filters/1"),
+        ({"region": "EU", "more": 1}, ""),
+        ({}, ""),
+    ):
+        with pytest.raises(InvalidInput) as caught:
+            regions.validate(raw)
+        assert caught.value.pointer == pointer
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "nonsense", "properties": {"x": {}}},
+        {"properties": {"x": {"$ref": "http://127.0.0.1:9/schema.json"}}},
+        {"type": "object"},
+        {"properties": {"_x": {}}},
+    ],
+)
+def test_a_schema_that_cannot_be_used_is_refused_when_it_is_declared(schema):
+    with pytest.raises(ConfigurationError):
+        exporter(model=schema, path="{key}.{ext}")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "{nothing}.{ext}", "{indexKey.__class__}.{ext}", "{indexKey!r}", "{indexKey:>10}", "{0}", "../{indexKey}",
+        "/{indexKey}", "a//{indexKey}", ".attempts/{indexKey}", "{indexKey", "a b {indexKey}", "..{indexKey}",
+        "{indexKey}.{ext}",  # two dates, one path
+    ],
+)  # fmt: skip
+def test_a_path_is_checked_when_it_is_declared(path):
+    with pytest.raises(ConfigurationError):
+        exporter(path=path)
+
+
+def test_an_empty_path_has_no_name():
+    with pytest.raises(ConfigurationError):
+        PathTemplate("")
+
+
+async def asynchronous(fields):
+    return []
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"name": "a/b"}, {"name": ""}, {"format": "xls"}, {"compression": "rar"}, {"produce": asynchronous},
+        {"produce": 5}, {"key_fields": ("nothing",)}, {"produce": SqlQuery("db", "SELECT :nothing")},
+    ],
+)  # fmt: skip
+def test_an_exporter_is_checked_when_it_is_declared(given):
+    with pytest.raises(ConfigurationError):
+        exporter(**given)
+
+
+def test_exporters_of_the_file_and_of_the_program(tmp_path):
+    settings = Settings(
+        ledger_url=f"sqlite:///{tmp_path}/l.db",
+        exporters={
+            "levels": {"database": "hub", "query": "SELECT * FROM levels WHERE index_key = :indexKey"},
+            "regions": {"database": "hub", "query": "SELECT :region", "input": SCHEMA, "format": "jsonl"},
+        },
+    )
+    app = Rowlock(settings=settings)
+
+    @app.exporter("by_hand", format="parquet", timeout=60)
+    def by_hand(fields):
+        yield {}
+
+    assert list(app.exporters) == ["levels", "regions", "by_hand"]
+    assert app.exporters["levels"].produce.names == ("indexKey",)
+    assert by_hand is app.exporters["by_hand"].produce
+    with pytest.raises(ConfigurationError, match="there already"):
+        app.exporter("levels")(produce)
+    with pytest.raises(ConfigurationError, match="there are: levels, regions, by_hand"):
+        app.exporters["nothing"]
+
+
+def test_a_declared_exporter_with_a_typing_error_is_refused():
+    settings = Settings(exporters={"x": {"database": "hub", "query": "SELECT :indexkey"}})
+    with pytest.raises(ConfigurationError, match=r"exporter 'x'.*:indexkey"):
+        Exporters(settings)
