@@ -19,8 +19,10 @@ from rowlock.cli import (
     records,
     run,
     schedules,
+    serve,
     services,
     status,
+    tokens,
     version,
     why,
     worker,
@@ -31,9 +33,9 @@ from rowlock.errors import RowlockError
 # What `rowlock --help` shows, in this order: a function is a command, a Typer is a group of them.
 PANELS: dict[str, list[Callable[..., None] | typer.Typer]] = {
     "Set up": [init.init, migrate.migrate, doctor.doctor],
-    "Work": [run.run, worker.worker, enqueue.enqueue],
+    "Work": [run.run, worker.worker, enqueue.enqueue, serve.serve],
     "Look": [status.status, why.why, instances.instances, services.group, schedules.group],
-    "Operate": [records.group, dead.group, flows.group, prune.prune],
+    "Operate": [records.group, dead.group, flows.group, prune.prune, tokens.group],
     "Other": [demo.demo, version.version],
 }
 
