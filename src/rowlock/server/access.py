@@ -9,7 +9,7 @@ import anyio
 from anyio.to_thread import run_sync
 
 from rowlock import clock
-from rowlock.errors import LedgerError
+from rowlock.errors import LedgerError, LedgerUnavailable
 from rowlock.server.tokens import Caller, Role, TokenBook, Tokens
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ logger = logging.getLogger("rowlock.server")
 FRESH_SECONDS = 2.0
 _UNKNOWN_SECONDS = 0.25
 _NOTE_SECONDS = 60.0
+# A network that swallows packets must not make every caller wait for its turn to find out.
+_READ_SECONDS = 5.0
 
 ANYBODY = Caller(None, Role.ADMIN)
 
@@ -33,7 +35,7 @@ class Access:
     def __init__(self, ledger: Callable[[], Ledger]) -> None:
         self._ledger = ledger
         self._book = TokenBook([])
-        self._read_at = float("-inf")
+        self._read_at = self._failed_at = float("-inf")
         self._reading = anyio.Lock()
         self._noted: dict[int, float] = {}
 
@@ -51,13 +53,27 @@ class Access:
         return caller
 
     async def _tokens(self, age: float) -> TokenBook:
-        if clock.monotonic() - self._read_at >= age:
+        asked = clock.monotonic()
+        if asked - self._read_at >= age:
             async with self._reading:
+                if self._failed_at >= asked:  # whoever waited for the same read shares its failure
+                    raise LedgerUnavailable("The tokens cannot be read: the ledger does not answer.")
                 if clock.monotonic() - self._read_at >= age:
-                    asked = clock.monotonic()
-                    self._book = await run_sync(lambda: Tokens(self._ledger()).book())
-                    self._read_at = asked
+                    await self._read()
         return self._book
+
+    async def _read(self) -> None:
+        began = clock.monotonic()
+        try:
+            with anyio.fail_after(_READ_SECONDS):
+                self._book = await run_sync(lambda: Tokens(self._ledger()).book(), abandon_on_cancel=True)
+        except TimeoutError:
+            self._failed_at = clock.monotonic()
+            raise LedgerUnavailable(f"The tokens could not be read within {_READ_SECONDS:g} s.") from None
+        except LedgerError:
+            self._failed_at = clock.monotonic()
+            raise
+        self._read_at = began
 
     async def _note(self, token_id: int) -> None:
         now = clock.monotonic()

@@ -75,7 +75,7 @@ def create_api(app: Rowlock, *, routers: Sequence[APIRouter] = ()) -> FastAPI:
         ],
     )
     api.state.rowlock, api.state.presence = app, presence
-    api.state.access, api.state.metrics = access, metrics
+    api.state.access, api.state.metrics, api.state.routes = access, metrics, routes
     api.router.route_class = GuardedRoute
     for router in found:
         api.include_router(router)

@@ -51,7 +51,8 @@ class Journal:
         async def numbered(message: Message) -> None:
             if message["type"] == "http.response.start":
                 visit.status = message["status"]
-                message["headers"] = [*message.get("headers", []), (b"x-request-id", visit.id.encode())]
+                ours = [(b"x-request-id", visit.id.encode()), (b"x-content-type-options", b"nosniff")]
+                message["headers"] = [*message.get("headers", []), *ours]
             await send(message)
 
         try:
