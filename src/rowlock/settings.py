@@ -68,6 +68,9 @@ class Settings(BaseSettings):
         1000, ge=0, le=10000, description="Records a flow may hold beyond its running ones."
     )
     max_payload_bytes: int = Field(1024 * 1024, ge=1, description="Largest payload or result, as JSON.")
+    max_request_bytes: int = Field(
+        32 * 1024 * 1024, ge=1024, description="Largest body that the server takes in a request."
+    )
     retention_days: float = Field(30, gt=0, description="How long settled records and their keys are kept.")
     prune_batch: int = Field(
         1000, ge=1, le=100_000, description="Rows one pruning statement removes at most."

@@ -21,8 +21,10 @@ from rowlock.cli import (
     records,
     run,
     schedules,
+    serve,
     services,
     status,
+    tokens,
     version,
     why,
     worker,
@@ -33,9 +35,17 @@ from rowlock.errors import RowlockError
 # What `rowlock --help` shows, in this order: a function is a command, a Typer is a group of them.
 PANELS: dict[str, list[Callable[..., None] | typer.Typer]] = {
     "Set up": [init.init, migrate.migrate, doctor.doctor],
-    "Work": [run.run, worker.worker, enqueue.enqueue],
+    "Work": [run.run, worker.worker, enqueue.enqueue, serve.serve],
     "Look": [status.status, why.why, instances.instances, limits.limits, services.group, schedules.group],
-    "Operate": [records.group, dead.group, flows.group, locks.group, instances.drain, prune.prune],
+    "Operate": [
+        records.group,
+        dead.group,
+        flows.group,
+        locks.group,
+        instances.drain,
+        prune.prune,
+        tokens.group,
+    ],
     "Other": [demo.demo, version.version],
 }
 

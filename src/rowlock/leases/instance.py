@@ -100,6 +100,11 @@ class Instance:
     def alive(self) -> bool:
         return not self._forfeited.is_set() and clock.monotonic() < self._deadline
 
+    @property
+    def beating(self) -> bool:
+        """True while the heartbeat's thread goes on, whether or not the ledger hears it."""
+        return self._thread.is_alive()
+
     def on_lost(self, tell: Callable[[str], None]) -> None:
         """Calls this, with the reason, whenever everything that this incarnation held is lost."""
         self._on_lost.append(tell)

@@ -1,4 +1,7 @@
--- Takeovers and refused stale writes over all instances that are remembered.
-SELECT coalesce(sum(takeovers), 0) AS takeovers, coalesce(sum(stale_refused), 0) AS stale_refused,
-       coalesce(sum(completed), 0) AS completed, coalesce(sum(failed), 0) AS failed
-FROM service_instances
+-- What all instances did since the ledger began, those that are pruned included: these numbers never fall.
+SELECT t.takeovers + coalesce(sum(i.takeovers), 0) AS takeovers,
+       t.stale_refused + coalesce(sum(i.stale_refused), 0) AS stale_refused,
+       t.completed + coalesce(sum(i.completed), 0) AS completed,
+       t.failed + coalesce(sum(i.failed), 0) AS failed
+FROM pruned_totals AS t LEFT JOIN service_instances AS i ON true
+GROUP BY t.id

@@ -1,0 +1,6 @@
+-- Every token there ever was, and whether it counts now.
+SELECT id, name, role, hash, prefix, created_at, expires_at, used_at, revoked_at,
+       CASE WHEN revoked_at IS NOT NULL THEN 'revoked'
+            WHEN expires_at <= ledger_time() THEN 'expired' ELSE 'active' END AS state
+FROM api_tokens
+ORDER BY id

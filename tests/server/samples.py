@@ -1,0 +1,62 @@
+"""Routes that only tests have: bodies, every role, and every error."""
+
+from datetime import date
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
+
+from rowlock import errors
+from rowlock.server.problem import BadPart, Refusal
+from rowlock.server.route import GuardedRoute, needs, problems
+from rowlock.server.tokens import Role
+
+router = APIRouter(route_class=GuardedRoute, prefix="/samples")
+
+
+class Input(BaseModel):
+    index_key: str = Field(min_length=1, max_length=50)
+    effective: date
+
+
+class Order(BaseModel):
+    inputs: list[Input] = Field(min_length=1)
+    tags: dict[str, int] = {}
+
+
+class Count(BaseModel):
+    inputs: int
+
+
+@router.post("/orders", status_code=202)
+@needs(Role.SUBMIT)
+def submit(order: Order, limit: Annotated[int, Query(ge=1, le=10)] = 5) -> Count:
+    return Count(inputs=min(limit, len(order.inputs)))
+
+
+@router.post("/orders/{id}/cancel")
+@needs(Role.OPERATE)
+def cancel(id: int) -> Count:
+    return Count(inputs=id)
+
+
+@router.delete("/orders/{id}")
+@needs(Role.ADMIN)
+def delete(id: int) -> Count:
+    return Count(inputs=id)
+
+
+@router.get("/errors/{name}", responses=problems(409, 507))
+@needs(Role.READ)
+def fail(name: str) -> Count:
+    if name == "pointed":
+        error = errors.InvalidInput("20261332 is no date.")
+        error.pointer = "/inputs/3/effectiveDate"
+        raise error
+    if name == "refusal":
+        raise Refusal(
+            409, "No.", kind="no", errors=[BadPart(pointer=f"/{n}", detail="No.") for n in "ab"], seen=2
+        )
+    if name == "lies":
+        return {"inputs": "many"}
+    raise getattr(errors, name, RuntimeError)("the password is hunter2")
