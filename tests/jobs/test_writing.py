@@ -286,6 +286,25 @@ def test_a_copy_reads_one_moment_and_can_be_stopped_in_the_middle(postgres, file
     assert left == (0,)
 
 
+def test_a_query_that_is_stopped_lets_go_of_its_connection_at_once(databases, files):
+    def check():
+        raise LeaseLost("gone")
+
+    with pytest.raises(LeaseLost):
+        write(query(databases, SELECT, format="jsonl"), files, databases=databases, check=check)
+    assert [engine.pool.checkedout() for engine in databases._engines.values()] == [0]
+
+
+def test_a_connection_that_the_server_has_ended_is_not_used_again(postgres, files):
+    with DatabaseManager(Settings(databases={"hub": {"url": postgres.url}})) as databases:
+        me = exporter(SqlQuery("hub", "SELECT pg_backend_pid()"), format="csv")
+        pids = [int(content(files, write(me, files, databases=databases)).split()[1])]
+        with psycopg.connect(postgres.url, autocommit=True) as connection:
+            connection.execute("SELECT pg_terminate_backend(%s, 10000)", pids)
+        written = write(me, files, databases=databases, token=2)
+        assert int(content(files, written).split()[1]) not in pids
+
+
 # -- deaths -----------------------------------------------------------------------------------------------------
 
 ATTEMPT = """
