@@ -117,18 +117,15 @@ def test_a_lost_lease_stops_between_batches_and_closes_the_producer(store):
 
 
 def test_a_lease_that_is_lost_at_the_end_publishes_nothing(store):
-    holds = [True]
+    calls = []
 
-    def produce(_fields):
-        yield {"n": 1}
-        holds[0] = False
-
-    def check():
-        if not holds[0]:
+    def check():  # once for the only batch, once before the file appears
+        calls.append(1)
+        if len(calls) == 2:
             raise LeaseLost("gone")
 
     with pytest.raises(LeaseLost):
-        write(exporter(produce, format="jsonl"), store, check=check)
+        write(exporter(lambda _: [{"n": 1}]), store, check=check)
     assert list(store.list()) == []
 
 
@@ -284,6 +281,26 @@ def test_a_copy_reads_one_moment_and_can_be_stopped_in_the_middle(postgres, file
                 "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%generate_series(1, 1000000)%' AND pid <> pg_backend_pid() AND state = 'active'"
             ).fetchone()
     assert left == (0,)
+
+
+def test_a_query_that_is_stopped_lets_go_of_its_connection_at_once(databases, files):
+    def check():
+        raise LeaseLost("gone")
+
+    with pytest.raises(LeaseLost) as caught:  # whose traceback keeps every frame alive
+        write(query(databases, SELECT, format="jsonl"), files, databases=databases, check=check)
+    assert caught.tb is not None
+    assert [engine.pool.checkedout() for engine in databases._engines.values()] == [0]
+
+
+def test_a_connection_that_the_server_has_ended_is_not_used_again(postgres, files):
+    with DatabaseManager(Settings(databases={"hub": {"url": postgres.url}})) as databases:
+        me = exporter(SqlQuery("hub", "SELECT pg_backend_pid()"), format="csv")
+        pids = [int(content(files, write(me, files, databases=databases)).split()[1])]
+        with psycopg.connect(postgres.url, autocommit=True) as connection:
+            connection.execute("SELECT pg_terminate_backend(%s, 10000)", pids)
+        written = write(me, files, databases=databases, token=2)
+        assert int(content(files, written).split()[1]) not in pids
 
 
 # -- deaths -----------------------------------------------------------------------------------------------------

@@ -107,6 +107,8 @@ class _Connection:
 
     @property
     def closed(self) -> bool:
+        """Has the server ended it? Its loop has not run since the last use, and so has not heard of it yet."""
+        self._loop.run_until_complete(_turns())
         return bool(self._connection.is_closed())
 
     def close(self) -> None:
@@ -173,6 +175,12 @@ class _Connection:
             return []
         quoted = ", ".join(f"quote_nullable(${number}::text)" for number in range(1, len(values) + 1))
         return list(await self._connection.fetchrow(f"SELECT {quoted}", *values))
+
+
+async def _turns() -> None:
+    """The end of a stream is read in one turn of the loop, and told in the next."""
+    for _ in range(3):
+        await asyncio.sleep(0)
 
 
 def as_text(value: Any) -> str | None:

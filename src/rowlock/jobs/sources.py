@@ -38,10 +38,14 @@ def copied(
 
 def selected(
     databases: DatabaseManager, query: SqlQuery, values: Mapping[str, Any], *, typed: bool
-) -> Iterator[Rows]:
+) -> Generator[Rows, None, None]:
     """Rows in batches; the first one comes even if it is empty, for its heading. `typed` for formats with types."""
-    with _explained(query), databases.reading(query.database) as connection:
-        result = connection.execute(query.clause(), {name: values[name] for name in query.names})
+    bound = {name: values[name] for name in query.names}
+    with (
+        _explained(query),
+        databases.reading(query.database) as connection,
+        connection.execute(query.clause(), bound) as result,
+    ):
         columns = tuple(result.keys())
         postgresql = databases.dialect(query.database) == "postgresql"
         schema = _schema(result.cursor) if typed and postgresql else None

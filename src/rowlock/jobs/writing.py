@@ -121,7 +121,6 @@ class _Production:
         try:
             yield from self._encoded(gather(self._iterable(items), self._exporter.columns))
         finally:
-            # A generator that holds a connection open lets go of it now, not when it is collected.
             if callable(close := getattr(items, "close", None)):
                 close()
 
@@ -136,15 +135,16 @@ class _Production:
                 self._check()
                 yield piece
 
-    def _encoded(self, batches: Iterator[Any]) -> Iterator[bytes]:
+    def _encoded(self, batches: Generator[Any, None, None]) -> Iterator[bytes]:
         encoder = encoder_of(self._exporter)
         ready = False  # a producer of bytes has done the encoder's work
-        for batch in batches:
-            self._check()
-            ready = isinstance(batch, bytes)
-            data = batch if ready else encoder.encode(batch)
-            if data:
-                yield data
+        with closing(batches):  # a query lets go of its connection now, not when it is collected
+            for batch in batches:
+                self._check()
+                ready = isinstance(batch, bytes)
+                data = batch if ready else encoder.encode(batch)
+                if data:
+                    yield data
         if not ready:
             if data := encoder.finish():
                 yield data

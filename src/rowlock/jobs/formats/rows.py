@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rowlock.errors import Reject
@@ -22,7 +22,7 @@ class Rows(NamedTuple):
     schema: pa.Schema | None = None
 
 
-def gather(items: Iterable[Any], columns: tuple[str, ...] | None) -> Iterator[Any]:
+def gather(items: Iterable[Any], columns: tuple[str, ...] | None) -> Generator[Any, None, None]:
     """Batches of one kind from whatever a producer yields; Reject, with the row's number, where it is not of one kind."""
     gatherer: Any = None
     for number, item in enumerate(items, 1):
