@@ -9,7 +9,6 @@ from rowlock.server.tokens import Role
 from tests.server.conftest import client_of
 
 
-
 @pytest.fixture
 def kind():
     return "sqlite"  # both dialects are asked in test_tokens.py
@@ -20,7 +19,9 @@ ORDER = {"inputs": [{"index_key": "SPX", "effective": "2026-01-10"}]}
 
 def post(client, **headers):
     return client.post(
-        "/samples/orders", json=ORDER, headers={name.replace("_", "-"): value for name, value in headers.items()}
+        "/samples/orders",
+        json=ORDER,
+        headers={name.replace("_", "-"): value for name, value in headers.items()},
     )
 
 
@@ -29,7 +30,9 @@ def test_without_tokens_this_machine_may_call_by_its_own_names(client, host):
     assert post(client, host=host).status_code == 202
 
 
-@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example:8080", "127.0.0.1.evil.example", "::1", ""])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "localhost.evil.example:8080", "127.0.0.1.evil.example", "::1", ""]
+)
 def test_without_tokens_a_name_that_was_made_to_lead_here_is_refused(client, host):
     answer = client.get("/flows", headers={"host": host})
     assert answer.status_code == 421

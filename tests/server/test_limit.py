@@ -56,7 +56,8 @@ def test_a_real_server_stops_reading(make_app, start_server):
     where = urlsplit(start_server(app.settings).url)
     with socket.create_connection((where.hostname, where.port), timeout=20) as connection:
         connection.sendall(
-            b"POST /health/live HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999\r\n\r\n" + b"x" * 1000
+            b"POST /health/live HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999\r\n\r\n"
+            + b"x" * 1000
         )
         answer = b""
         while piece := connection.recv(65536):
@@ -74,7 +75,9 @@ def test_a_body_that_does_not_arrive_is_408():
         await anyio.sleep_forever()
 
     with pytest.raises(HTTPException) as refused:
-        anyio.run(Limit(reads_it_all, max_bytes=1, seconds=0.01), {"type": "http", "headers": []}, never, None)
+        anyio.run(
+            Limit(reads_it_all, max_bytes=1, seconds=0.01), {"type": "http", "headers": []}, never, None
+        )
     assert refused.value.status_code == 408
 
 

@@ -127,7 +127,10 @@ def test_only_the_longest_held_locks_are_named(client, app, monkeypatch):
     monkeypatch.setattr(metrics, "_LOCKS_SHOWN", 2)
     leases = [app.try_lock(f"order-{number}") for number in range(4)]
     _, found = scrape(client)
-    assert sorted(name[1] for name in found if name[0] == "rowlock_lock_held_seconds") == ["order-0", "order-1"]
+    assert sorted(name[1] for name in found if name[0] == "rowlock_lock_held_seconds") == [
+        "order-0",
+        "order-1",
+    ]
     assert found["rowlock_locks_held",] == 4
     for lease in leases:
         lease.release()

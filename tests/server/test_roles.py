@@ -1,4 +1,4 @@
-"""Who may call what: every route × every role, taken from the routes that there are."""
+"""Who may call what: every route and every role, taken from the routes that there are."""
 
 from __future__ import annotations
 
@@ -16,15 +16,13 @@ def calls(api):
     found = {
         (method, route.path, route.role) for route in api.state.routes for method in sorted(route.methods)
     }
-    documented = {
-        (method.upper(), path) for path, item in api.openapi()["paths"].items() for method in item
-    }
+    documented = {(method.upper(), path) for path, item in api.openapi()["paths"].items() for method in item}
     assert documented <= {(method, path) for method, path, _ in found}
     return sorted(found, key=lambda call: call[:2])
 
 
 def status(client, method, path, headers):
-    return client.request(method, path.format(id=1, name="refusal"), headers=headers).status_code
+    return client.request(method, path.format(id=1, number=1, name="refusal"), headers=headers).status_code
 
 
 def test_every_route_and_every_role(client, api, bearer):
@@ -62,7 +60,9 @@ def test_the_document_says_which_role_an_operation_takes(client, bearer):
         "202", "400", "401", "403", "406", "408", "413", "415", "421", "422", "500", "503"
     }  # fmt: skip
     for code, answer in operation["responses"].items():
-        assert list(answer["content"]) == ["application/json" if code == "202" else "application/problem+json"]
+        assert list(answer["content"]) == [
+            "application/json" if code == "202" else "application/problem+json"
+        ]
     assert "security" not in document["paths"]["/health/live"]["get"]
 
 

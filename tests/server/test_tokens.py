@@ -72,7 +72,14 @@ def test_a_token_expires_by_the_ledgers_clock(tokens, ledger_clock):
 
 @pytest.mark.parametrize(
     ("name", "role", "days"),
-    [("", "read", 1), (" ci", "read", 1), ("a\nb", "read", 1), ("x" * 101, "read", 1), ("ci", "root", 1), ("ci", "read", 0)],
+    [
+        ("", "read", 1),
+        (" ci", "read", 1),
+        ("a\nb", "read", 1),
+        ("x" * 101, "read", 1),
+        ("ci", "root", 1),
+        ("ci", "read", 0),
+    ],
 )
 def test_what_cannot_be_a_token(tokens, name, role, days):
     with pytest.raises(InvalidInput):
@@ -104,7 +111,9 @@ def test_from_the_first_token_on_everybody_needs_one_for_ever(client, app):
     assert client.get("/flows", headers={"Authorization": f"Bearer {secret}"}).status_code == 401
 
 
-def test_many_requests_cost_one_statement_and_a_revocation_counts_when_that_is_old(client, app, bearer, monkeypatch):
+def test_many_requests_cost_one_statement_and_a_revocation_counts_when_that_is_old(
+    client, app, bearer, monkeypatch
+):
     asked = []
     read = Tokens.book
     monkeypatch.setattr(Tokens, "book", lambda self: asked.append(1) or read(self))
