@@ -83,7 +83,7 @@ def run(page: Path, folder: Path, environment: dict[str, str]) -> None:
     """Runs a page from its top to its end in one shell, in an empty folder."""
     steps = [block for block in blocks_of(page) if block.runs]
     script = "set -euo pipefail\n" + "\n".join(
-        f"echo '{_STEP} {number}' >&2\n{block.script()}" for number, block in enumerate(steps)
+        f"printf '\\n{_STEP} {number}\\n' >&2\n{block.script()}" for number, block in enumerate(steps)
     )
     output, code = _shell(script, folder, environment)
     parts = re.split(rf"^{_STEP} (\d+)\n", output, flags=re.MULTILINE)

@@ -34,16 +34,16 @@ def submit(order: Order, limit: Annotated[int, Query(ge=1, le=10)] = 5) -> Count
     return Count(inputs=min(limit, len(order.inputs)))
 
 
-@router.post("/orders/{id}/cancel")
+@router.post("/orders/{number}/cancel")
 @needs(Role.OPERATE)
-def cancel(id: int) -> Count:
-    return Count(inputs=id)
+def cancel(number: int) -> Count:
+    return Count(inputs=number)
 
 
-@router.delete("/orders/{id}")
+@router.delete("/orders/{number}")
 @needs(Role.ADMIN)
-def delete(id: int) -> Count:
-    return Count(inputs=id)
+def delete(number: int) -> Count:
+    return Count(inputs=number)
 
 
 @router.get("/errors/{name}", responses=problems(409, 507))

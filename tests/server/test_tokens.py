@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import anyio
 import pytest
 
-from rowlock import InvalidInput, NotFound, Refused
+from rowlock import InvalidInput, LedgerUnavailable, NotFound, Refused
 from rowlock.server import access
 from rowlock.server.tokens import Role, Tokens
 from tests.support.ledgers import LedgerClock, sql
@@ -165,3 +166,28 @@ def test_the_last_use_is_kept_to_the_minute(client, app, bearer, monkeypatch):
     clock.advance(61)
     tokens.note_use(caller.token_id)
     assert used() > first
+
+
+def test_those_who_wait_for_the_same_read_share_its_failure():
+    asked = []
+
+    def away():
+        asked.append(1)
+        raise LedgerUnavailable("away")
+
+    async def all_at_once():
+        known, refused = access.Access(away), []
+
+        async def ask():
+            try:
+                await known.is_open()
+            except LedgerUnavailable as error:
+                refused.append(error)
+
+        async with anyio.create_task_group() as group:
+            for _ in range(5):
+                group.start_soon(ask)
+        return refused
+
+    assert len(anyio.run(all_at_once)) == 5
+    assert len(asked) == 1

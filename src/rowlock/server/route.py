@@ -152,4 +152,4 @@ def _the_ledger(request: Request) -> Ledger:
 
 
 TheLedger = Annotated[Ledger, Depends(_the_ledger)]
-RecordId = Annotated[int, Field(ge=1, le=2**63 - 1, description="The record's number.")]
+RecordId = Annotated[int, Field(ge=1, le=2**63 - 1, description="The record's number.", examples=[1])]
