@@ -30,6 +30,9 @@ class Levels:
     def key(self, fields):
         return fields["indexKey"]
 
+    def file(self, fields):
+        return f"{fields['indexKey']}.csv"
+
     def dump(self, fields):
         return fields
 

@@ -36,6 +36,7 @@ class ExporterLike(Protocol):
     @property
     def max_deaths(self) -> int: ...
     def key(self, fields: Any) -> str: ...
+    def file(self, fields: Any) -> str: ...
     def dump(self, fields: Any) -> dict[str, Any]: ...
 
 
@@ -120,9 +121,14 @@ class Jobs:
                 pointer = error.pointer or ""
                 problems.append(Problem(f"/inputs/{number}{pointer}", str(error)))
             else:
-                if key in found:
-                    problems.append(Problem(f"/inputs/{number}", f"the same as /inputs/{first[key]}"))
-                found[key], first[key] = chosen.dump(fields), number
+                # Different inputs may have the same file name; then one job cannot have both.
+                for name in (key, chosen.file(fields)):
+                    if first.setdefault(name, number) != number:
+                        problems.append(
+                            Problem(f"/inputs/{number}", f"makes the same file as /inputs/{first[name]}")
+                        )
+                        break
+                found[key] = chosen.dump(fields)
             if len(problems) >= _MOST_PROBLEMS:
                 break
         if problems:
