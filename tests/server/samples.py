@@ -36,13 +36,13 @@ def submit(order: Order, limit: Annotated[int, Query(ge=1, le=10)] = 5) -> Count
 
 @router.post("/orders/{id}/cancel")
 @needs(Role.OPERATE)
-def cancel(id: int) -> Count:
+def cancel(id: int) -> Count:  # noqa: A002 - its name in the address
     return Count(inputs=id)
 
 
 @router.delete("/orders/{id}")
 @needs(Role.ADMIN)
-def delete(id: int) -> Count:
+def delete(id: int) -> Count:  # noqa: A002
     return Count(inputs=id)
 
 
@@ -53,6 +53,8 @@ def fail(name: str) -> Count:
         error = errors.InvalidInput("20261332 is no date.")
         error.pointer = "/inputs/3/effectiveDate"
         raise error
+    if name == "InvalidJob":
+        raise errors.InvalidJob([errors.Problem("/inputs", "the password is hunter2")])
     if name == "refusal":
         raise Refusal(
             409, "No.", kind="no", errors=[BadPart(pointer=f"/{n}", detail="No.") for n in "ab"], seen=2

@@ -15,6 +15,7 @@ from starlette.middleware import Middleware
 from rowlock.databases.url import masked, parse_url
 from rowlock.errors import ConfigurationError
 from rowlock.server.access import Access
+from rowlock.server.event_stream import EventStreams
 from rowlock.server.guard import Guard
 from rowlock.server.journal import Journal
 from rowlock.server.limit import Limit
@@ -75,6 +76,7 @@ def create_api(app: Rowlock, *, routers: Sequence[APIRouter] = ()) -> FastAPI:
         ],
     )
     api.state.rowlock, api.state.presence = app, presence
+    api.state.streams = EventStreams(app, presence)
     api.state.access, api.state.metrics, api.state.routes = access, metrics, routes
     api.router.route_class = GuardedRoute
     for router in found:
