@@ -1,22 +1,16 @@
 """What the routes of jobs take and answer with. The first names are those of the contract, in its order."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from pydantic.config import JsonDict
 
-from rowlock.jobs.job import InputStatus, JobStatus, Policy
+from rowlock.jobs.job import InputStatus, Job, JobInput, JobStatus, Policy
+from rowlock.jobs.jobs import Plan
 from rowlock.queue.payload import MAX_PRIORITY
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rowlock.jobs.job import Job, JobInput
-    from rowlock.jobs.jobs import Plan
 
 _YEAR = 366 * 86_400.0
 _ORDER: JsonDict = {"inputs": [{"indexKey": "ABC", "effectiveDate": 20240202, "asofindicator": "CLS"}]}
@@ -76,7 +70,7 @@ class JobPlan(_Camel):
     deadline: float | None
 
     @classmethod
-    def of(cls, plan: Plan) -> JobPlan:
+    def of(cls, plan: Plan) -> Self:
         named = {name: plan.order[name] for name in ("exporter", "policy", "priority", "deadline")}
         return cls(valid=True, total=len(plan.payloads), **named)
 
@@ -111,7 +105,7 @@ class JobView(_Camel):
     inputs: str = Field(description="Where its inputs are.")
 
     @classmethod
-    def of(cls, job: Job, succeeded: Iterable[JobInput] | None = None) -> JobView:
+    def of(cls, job: Job, succeeded: Iterable[JobInput] | None = None) -> Self:
         content = None if succeeded is None else [{**one.fields, "s3Path": one.path} for one in succeeded]
         return cls(
             job_id=job.key,
@@ -155,7 +149,7 @@ class InputView(_Camel):
     download: str | None = Field(description="Where its file can be had through this server.")
 
     @classmethod
-    def of(cls, job: str, one: JobInput) -> InputView:
+    def of(cls, job: str, one: JobInput) -> Self:
         return cls(
             input_id=one.id,
             s3_path=one.path,
