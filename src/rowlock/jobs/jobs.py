@@ -154,7 +154,8 @@ class Jobs:
                 key = chosen.key(fields)
             except InvalidInput as error:
                 pointer = error.pointer or ""
-                problems.append(Problem(f"/inputs/{number}{pointer}", str(error)))
+                told = str(error).removeprefix(f"{pointer}: ")  # it is said where the input is
+                problems.append(Problem(f"/inputs/{number}{pointer}", told))
             else:
                 if key in found:
                     problems.append(Problem(f"/inputs/{number}", f"the same as /inputs/{first[key]}"))

@@ -81,7 +81,7 @@ def create_api(app: Rowlock, *, routers: Sequence[APIRouter] = ()) -> FastAPI:
     api.router.route_class = GuardedRoute
     for router in found:
         api.include_router(router)
-    api.openapi = _described(api.openapi)  # type: ignore[method-assign]
+    api.openapi = _described(api.openapi, app)  # type: ignore[method-assign]
     return api
 
 
@@ -93,7 +93,7 @@ def _guarded(route: BaseRoute) -> GuardedRoute:
     return route
 
 
-def _described(generate: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:
+def _described(generate: Callable[[], dict[str, Any]], app: Rowlock) -> Callable[[], dict[str, Any]]:
     """FastAPI's document, with what our routes refer to."""
 
     def openapi() -> dict[str, Any]:
@@ -102,6 +102,10 @@ def _described(generate: Callable[[], dict[str, Any]]) -> Callable[[], dict[str,
         problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
         parts = problem.pop("$defs")
         components.setdefault("schemas", {}).update(parts, Problem=problem)
+        inputs = [one.input_schema for one in app.exporters.values()]
+        if inputs:
+            order = components["schemas"]["JobOrder"]
+            order["properties"]["inputs"]["items"] = {"anyOf": inputs}
         components["securitySchemes"] = {
             "bearer": {
                 "type": "http",
@@ -115,6 +119,10 @@ def _described(generate: Callable[[], dict[str, Any]]) -> Callable[[], dict[str,
     return openapi
 
 
-async def _pass_on(_: Request, error: Exception) -> Response:
+async def _pass_on(request: Request, error: Exception) -> Response:
     """The journal answers every error; FastAPI's own handlers would answer these two before it."""
+    if isinstance(error, HTTPException) and error.status_code == 405:
+        # The framework names the methods of the first route at this address, and there may be several.
+        here = (route for route in request.app.state.routes if route.path_regex.match(request.scope["path"]))
+        error.headers = {"Allow": ", ".join(sorted({method for route in here for method in route.methods}))}
     raise error

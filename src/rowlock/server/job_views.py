@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -11,11 +11,10 @@ from pydantic.config import JsonDict
 from rowlock.jobs.job import InputStatus, Job, JobInput, JobStatus, Policy
 from rowlock.jobs.jobs import Plan
 from rowlock.queue.payload import MAX_PRIORITY
+from rowlock.server.views import BIGGEST
 
 _YEAR = 366 * 86_400.0
 _ORDER: JsonDict = {"inputs": [{"indexKey": "ABC", "effectiveDate": 20240202, "asofindicator": "CLS"}]}
-
-InputId = Annotated[int, Field(ge=1, le=2**63 - 1)]
 
 
 class _Camel(BaseModel):
@@ -172,7 +171,7 @@ class InputPage(_Camel):
 class Redrive(_Order):
     """Which inputs run again."""
 
-    input_ids: list[InputId] | None = Field(
+    input_ids: list[Annotated[int, Field(ge=1, le=BIGGEST)]] | None = Field(
         None, min_length=1, max_length=10_000, description="Left out: all that are dead or cancelled."
     )
 

@@ -22,6 +22,7 @@ from pydantic import Field
 from rowlock.errors import ConfigurationError
 from rowlock.ledger.ledger import Ledger
 from rowlock.server.problem import MEDIA_TYPE, Refusal
+from rowlock.server.views import BIGGEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -154,4 +155,4 @@ def _the_ledger(request: Request) -> Ledger:
 
 
 TheLedger = Annotated[Ledger, Depends(_the_ledger)]
-RecordId = Annotated[int, Field(ge=1, le=2**63 - 1, description="The record's number.")]
+RecordId = Annotated[int, Field(ge=1, le=BIGGEST, description="The record's number.")]

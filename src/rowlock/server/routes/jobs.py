@@ -15,7 +15,6 @@ from rowlock.jobs.job import InputStatus, Job, JobStatus
 from rowlock.jobs.jobs import KEY, Jobs
 from rowlock.server.event_stream import EventStream
 from rowlock.server.job_views import (
-    InputId,
     InputPage,
     InputView,
     JobAccepted,
@@ -26,8 +25,9 @@ from rowlock.server.job_views import (
     Redrive,
     Redriven,
 )
-from rowlock.server.route import GuardedRoute, needs, problems
+from rowlock.server.route import GuardedRoute, RecordId, needs, problems
 from rowlock.server.tokens import Role
+from rowlock.server.views import BIGGEST
 
 router = APIRouter(route_class=GuardedRoute, tags=["jobs"])
 
@@ -37,6 +37,13 @@ _AGAIN_SECONDS = "2"
 _SIGNED_SECONDS = 900.0
 _ANY_FILE: dict[int | str, dict[str, Any]] = {
     200: {"description": "The file.", "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}
+}
+
+_EVENT = {
+    "type": "object",
+    "description": "submitted, completed, failed, cancelled, redriven; and progress, with the job as it is.",
+    "properties": {"id": {"type": "string"}, "event": {"type": "string"}, "data": {"type": "string"}},
+    "required": ["event", "data"],
 }
 
 
@@ -71,7 +78,7 @@ JobId = Annotated[
 Limit = Annotated[int, Query(ge=1, le=1000, description="So many at most.")]
 Cursor = Annotated[
     int | None,
-    Query(ge=0, le=2**63 - 1, description="Where the page begins; taken from `next` of the one before."),
+    Query(ge=0, le=BIGGEST, description="Where the page begins; taken from `next` of the one before."),
 ]
 
 
@@ -175,7 +182,7 @@ def inputs(
     },
 )
 @needs(Role.READ)
-def download(app: TheApp, key: JobId, input_id: Annotated[InputId, Path(alias="inputId")]) -> Response:
+def download(app: TheApp, key: JobId, input_id: Annotated[RecordId, Path(alias="inputId")]) -> Response:
     """The file of an input: from its store by a signed address, or, if it is in a folder, from here."""
     one = app.jobs.input(key, input_id)
     if one.path is None:
@@ -213,7 +220,10 @@ def redrive(jobs: TheJobs, key: JobId, order: Redrive | None = None) -> Redriven
 @router.get(
     "/jobs/{jobId:job}/events",
     response_class=EventStream,
-    responses={204: {"description": "The job has ended, and there is nothing that you have not seen."}},
+    responses={
+        200: {"content": {"text/event-stream": {"schema": _EVENT}}},
+        204: {"description": "The job has ended, and there is nothing that you have not seen."},
+    },
 )
 @needs(Role.READ)
 def events(
@@ -221,7 +231,7 @@ def events(
     jobs: TheJobs,
     key: JobId,
     last_event_id: Annotated[
-        int | None, Header(ge=0, le=2**63 - 1, description="The id of the last event that you have seen.")
+        int | None, Header(ge=0, le=BIGGEST, description="The id of the last event that you have seen.")
     ] = None,
 ) -> Response:
     """What happens to a job, as server-sent events, until it has ended; its counts whenever they change."""
