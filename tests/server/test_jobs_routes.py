@@ -413,3 +413,21 @@ def test_streams_end_when_the_server_leaves_and_are_not_without_number(api, monk
         api.state.presence.drain()
         for _ in range(2):  # the first has given its place back
             assert client.get(f"/jobs/{key}/events").status_code == 200
+
+
+# -- the document --------------------------------------------------------------------------------------------------
+
+
+@on_sqlite
+def test_the_document_says_what_an_input_is_and_which_exporters_there_are(client, app):
+    order = client.get("/openapi.json").json()["components"]["schemas"]["JobOrder"]
+    [schema] = order["properties"]["inputs"]["items"]["anyOf"]
+    assert schema["required"] == ["indexKey", "effectiveDate", "asofindicator"]
+    assert order["properties"]["exporter"]["enum"] == ["index_levels", None]
+    assert order["required"] == ["inputs"]
+
+
+@on_sqlite
+def test_every_method_of_an_address_is_named(client):
+    answer = client.put("/jobs")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET, POST")

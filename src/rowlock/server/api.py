@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from rowlock.app import Rowlock
+    from rowlock.jobs.exporters import Exporters
 
 _ABOUT = (
     "Many copies of one program, one database, every piece of work done once. Every error is a problem document "
@@ -102,10 +103,8 @@ def _described(generate: Callable[[], dict[str, Any]], app: Rowlock) -> Callable
         problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
         parts = problem.pop("$defs")
         components.setdefault("schemas", {}).update(parts, Problem=problem)
-        inputs = [one.input_schema for one in app.exporters.values()]
-        if inputs:
-            order = components["schemas"]["JobOrder"]
-            order["properties"]["inputs"]["items"] = {"anyOf": inputs}
+        if app.exporters:
+            _describe_order(components["schemas"]["JobOrder"], app.exporters)
         components["securitySchemes"] = {
             "bearer": {
                 "type": "http",
@@ -117,6 +116,14 @@ def _described(generate: Callable[[], dict[str, Any]], app: Rowlock) -> Callable
         return document
 
     return openapi
+
+
+def _describe_order(order: dict[str, Any], exporters: Exporters) -> None:
+    """What this very server takes."""
+    order["properties"]["inputs"]["items"] = {"anyOf": [one.input_schema for one in exporters.values()]}
+    order["properties"]["exporter"] |= {"enum": [*exporters, *([None] if len(exporters) == 1 else [])]}
+    if len(exporters) > 1:
+        order["required"].append("exporter")
 
 
 async def _pass_on(request: Request, error: Exception) -> Response:

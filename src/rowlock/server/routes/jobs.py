@@ -77,7 +77,7 @@ JobId = Annotated[
 ]
 Limit = Annotated[int, Query(ge=1, le=1000, description="So many at most.")]
 Cursor = Annotated[
-    int | None,
+    int,
     Query(ge=0, le=BIGGEST, description="Where the page begins; taken from `next` of the one before."),
 ]
 
@@ -124,10 +124,10 @@ def find(
     status: JobStatus | None = None,
     exporter: Annotated[str | None, Query(pattern="^[!-~]+$", max_length=100)] = None,
     limit: Limit = 50,
-    cursor: Cursor = None,
+    cursor: Cursor = 0,
 ) -> JobPage:
     """Jobs, newest first."""
-    found = jobs.list(status=status, exporter=exporter, before=cursor, limit=limit + 1)
+    found = jobs.list(status=status, exporter=exporter, before=cursor or None, limit=limit + 1)
     page = found[:limit]
     after = page[-1].id if len(found) > limit else None
     return JobPage(
@@ -160,10 +160,10 @@ def show(
 @router.get("/jobs/{jobId:job}/inputs")
 @needs(Role.READ)
 def inputs(
-    jobs: TheJobs, key: JobId, *, status: InputStatus | None = None, limit: Limit = 100, cursor: Cursor = None
+    jobs: TheJobs, key: JobId, *, status: InputStatus | None = None, limit: Limit = 100, cursor: Cursor = 0
 ) -> InputPage:
     """The inputs of a job, in the order in which they were given."""
-    found = jobs.inputs(key, status=status, after=cursor or 0, limit=limit + 1)
+    found = jobs.inputs(key, status=status, after=cursor, limit=limit + 1)
     page = found[:limit]
     after = page[-1].id if len(found) > limit else None
     return InputPage(
@@ -231,16 +231,16 @@ def events(
     jobs: TheJobs,
     key: JobId,
     last_event_id: Annotated[
-        int | None, Header(ge=0, le=BIGGEST, description="The id of the last event that you have seen.")
-    ] = None,
+        int, Header(ge=0, le=BIGGEST, description="The id of the last event that you have seen.")
+    ] = 0,
 ) -> Response:
     """What happens to a job, as server-sent events, until it has ended; its counts whenever they change."""
     job = jobs.get(key)
-    if last_event_id is not None and not job.open and not jobs.events(key, after=last_event_id, limit=1):
+    if last_event_id and not job.open and not jobs.events(key, after=last_event_id, limit=1):
         return Response(status_code=204)  # a browser would come back for ever otherwise
     streams = request.app.state.streams
     streams.check_room()
-    return EventStream(streams.follow(key, last_event_id or 0), headers={"Cache-Control": "no-store"})
+    return EventStream(streams.follow(key, last_event_id), headers={"Cache-Control": "no-store"})
 
 
 def _whole(jobs: Jobs, job: Job) -> JobView:
