@@ -53,6 +53,8 @@ def fail(name: str) -> Count:
         error = errors.InvalidInput("20261332 is no date.")
         error.pointer = "/inputs/3/effectiveDate"
         raise error
+    if name == "InvalidJob":
+        raise errors.InvalidJob([errors.Problem("/inputs", "the password is hunter2")])
     if name == "refusal":
         raise Refusal(
             409, "No.", kind="no", errors=[BadPart(pointer=f"/{n}", detail="No.") for n in "ab"], seen=2

@@ -18,11 +18,18 @@ STATUSES = {
     "InvalidPayload": 422,
     "InvalidKey": 422,
     "InvalidPriority": 422,
+    "InvalidJob": 422,
+    "IdempotencyConflict": 422,
     "LedgerError": 500,
     "LedgerUnavailable": 503,
     "LedgerFull": 507,
     "SchemaMismatch": 503,
     "OutcomeUnknown": 503,
+    "StorageError": 500,
+    "StorageUnavailable": 503,
+    "StorageFull": 507,
+    "StorageRefused": 502,
+    "LimitReached": 429,
     "LeaseLost": 409,
     "LockHeld": 409,
     "FlowClosed": 409,
@@ -31,7 +38,10 @@ STATUSES = {
     "RowlockError": 500,
 }
 # Their messages are about our own machines.
-HIDDEN = {"LedgerUnavailable", "LedgerFull", "SchemaMismatch", "OutcomeUnknown"}
+HIDDEN = {
+    *("LedgerUnavailable", "LedgerFull", "SchemaMismatch", "OutcomeUnknown"),
+    *("StorageUnavailable", "StorageFull", "StorageRefused"),
+}
 
 
 @pytest.fixture

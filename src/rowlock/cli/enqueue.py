@@ -53,7 +53,7 @@ def enqueue(
         if payload is not None:
             incoming = list(_read([payload], "--payload", key, limit))
         else:
-            with _open(str(file)) as (stream, name):
+            with open_text(str(file)) as (stream, name):
                 incoming = list(_shown(_read(stream, name, key, limit)))
         keys = iter([line.key for line in incoming])
         done = Enqueuer(opened, {}).enqueue(
@@ -115,7 +115,8 @@ def _shown(lines: Iterator[Line]) -> Iterator[Line]:
 
 
 @contextmanager
-def _open(path: str) -> Iterator[tuple[TextIO, str]]:
+def open_text(path: str) -> Iterator[tuple[TextIO, str]]:
+    """A file, or stdin for -, and what to call it in an error."""
     if path == "-":
         yield sys.stdin, "stdin"
         return

@@ -7,10 +7,23 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rowlock.cli.ledgers import connect, require_file
 from rowlock.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from rowlock.app import Rowlock
+
+
+def app_or_plain(target: str | None, ledger: str | None) -> "Rowlock":
+    """The user's program, or, if none is named, one that has nothing but what the settings say."""
+    from rowlock.app import Rowlock
+    from rowlock.settings import load_settings
+
+    if target is not None:
+        return load_app_on(ledger, target)
+    with connect(ledger) as opened:
+        require_file(opened)
+    return Rowlock(settings=load_settings(ledger_url=ledger))
 
 
 def load_app_on(ledger: str | None, target: str) -> "Rowlock":

@@ -14,6 +14,7 @@ from rowlock.cli import (
     flows,
     init,
     instances,
+    jobs,
     limits,
     locks,
     migrate,
@@ -35,7 +36,7 @@ from rowlock.errors import RowlockError
 # What `rowlock --help` shows, in this order: a function is a command, a Typer is a group of them.
 PANELS: dict[str, list[Callable[..., None] | typer.Typer]] = {
     "Set up": [init.init, migrate.migrate, doctor.doctor],
-    "Work": [run.run, worker.worker, enqueue.enqueue, serve.serve],
+    "Work": [run.run, worker.worker, enqueue.enqueue, jobs.group, serve.serve],
     "Look": [status.status, why.why, instances.instances, limits.limits, services.group, schedules.group],
     "Operate": [
         records.group,

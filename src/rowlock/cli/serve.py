@@ -3,17 +3,13 @@
 import logging
 import sys
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from rowlock.cli.ledgers import connect, require_file
-from rowlock.cli.loading import load_app_on
+from rowlock.cli.loading import app_or_plain
 from rowlock.cli.options import LedgerUrl
 from rowlock.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from rowlock.app import Rowlock
 
 
 def serve(
@@ -46,16 +42,5 @@ def serve(
     )
     from rowlock.server.server import Server
 
-    with _app(target, ledger) as app:
+    with app_or_plain(target, ledger) as app:
         Server(app, host=host, port=port).run()
-
-
-def _app(target: str | None, ledger: str | None) -> "Rowlock":
-    from rowlock.app import Rowlock
-    from rowlock.settings import load_settings
-
-    if target is not None:
-        return load_app_on(ledger, target)
-    with connect(ledger) as opened:
-        require_file(opened)
-    return Rowlock(settings=load_settings(ledger_url=ledger))

@@ -112,6 +112,12 @@ class Exporter:
     def content_type(self) -> str:
         return content_type(self.format, self.compression)
 
+    @property
+    def input_schema(self) -> dict[str, Any]:
+        """Of its inputs, as part of a larger document: one that refers to its own parts is only told as an object."""
+        schema = self._model.model_json_schema()
+        return {"type": "object", "title": self.name} if '"$ref"' in json.dumps(schema) else schema
+
     # -- its inputs ---------------------------------------------------------------------------------------------
 
     def validate(self, raw: Mapping[str, Any]) -> BaseModel:

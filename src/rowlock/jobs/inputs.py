@@ -10,6 +10,7 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
+    Field,
     StrictInt,
     StrictStr,
     ValidationError,
@@ -20,6 +21,8 @@ from rowlock.errors import ConfigurationError, InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    from pydantic.config import JsonDict
 
 MAX_PART_LENGTH = 100
 _SAFE = re.compile(r"[A-Za-z0-9_+=@-][A-Za-z0-9._+=@-]*")
@@ -47,14 +50,28 @@ def _check_date(number: int) -> int:
     return number
 
 
+SafeText = Annotated[
+    StrictStr,
+    AfterValidator(check_safe),
+    Field(
+        json_schema_extra={
+            "pattern": rf"^(?!.*\.\.){_SAFE.pattern}$",
+            "minLength": 1,
+            "maxLength": MAX_PART_LENGTH,
+        }
+    ),
+]
+_DATE: JsonDict = {"description": "YYYYMMDD", "minimum": 10101, "maximum": 99991231, "examples": [20240202]}
+
+
 class IndexInput(BaseModel):
     """The built-in input: which index, on which day, as of what."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    indexKey: Annotated[StrictStr, AfterValidator(check_safe)]  # noqa: N815 - the contract's names
-    effectiveDate: Annotated[StrictInt, AfterValidator(_check_date)]  # noqa: N815
-    asofindicator: Annotated[StrictStr, AfterValidator(check_safe)]
+    indexKey: SafeText  # noqa: N815 - the contract's names
+    effectiveDate: Annotated[StrictInt, AfterValidator(_check_date), Field(json_schema_extra=_DATE)]  # noqa: N815
+    asofindicator: SafeText
 
 
 def validated(model: type[BaseModel], raw: Any) -> BaseModel:

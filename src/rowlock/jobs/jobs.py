@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rowlock import clock
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from rowlock.ledger.ledger import Ledger, LedgerConnection, Row
 
 NEWEST = 2**63 - 1
+KEY = re.compile(r"J[0-9]{8}_[0-9]{6,19}", re.ASCII)
 _PAGE = 1000
 _MOST_PROBLEMS = 100
 
@@ -38,6 +41,19 @@ class ExporterLike(Protocol):
     def key(self, fields: Any) -> str: ...
     def file(self, fields: Any) -> str: ...
     def dump(self, fields: Any) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A job that was checked and not made: how, and key → fields of each input."""
+
+    exporter: ExporterLike
+    order: dict[str, Any]
+    payloads: dict[str, dict[str, Any]]
+
+    @property
+    def body_hash(self) -> str:
+        return hashlib.sha256(json.dumps([self.order, self.payloads], sort_keys=True).encode()).hexdigest()
 
 
 class Jobs:
@@ -64,6 +80,39 @@ class Jobs:
         requested_by: str | None = None,
     ) -> tuple[Job, bool]:
         """One job of all these inputs, or an error and nothing; False if the idempotency key had made it before."""
+        plan = self.plan(
+            inputs,
+            exporter=exporter,
+            policy=policy,
+            priority=priority,
+            deadline=deadline,
+            webhook_url=webhook_url,
+        )
+        made = {
+            **plan.order,
+            "total": len(plan.payloads),
+            "requested_by": requested_by,
+            "idempotency_key": idempotency_key,
+            "body_hash": plan.body_hash,
+        }
+        self._register(plan.exporter)
+        with self._ledger.transaction() as transaction:
+            key = self._create(transaction, made, plan.payloads, plan.exporter.flow_name)
+        if key is not None:
+            return self.get(key), True
+        return self._repeated(str(idempotency_key), plan.body_hash), False
+
+    def plan(
+        self,
+        inputs: Sequence[Mapping[str, Any]],
+        *,
+        exporter: str | None = None,
+        policy: Policy = "fail_fast",
+        priority: int = 0,
+        deadline: float | None = None,
+        webhook_url: str | None = None,
+    ) -> Plan:
+        """What `submit` would make, or its error; nothing is written."""
         chosen = self._exporter(exporter)
         payloads = self.validate(inputs, exporter=chosen.name)
         check_priority(priority)
@@ -80,20 +129,7 @@ class Jobs:
             "deadline": deadline,
             "webhook": webhook_url,
         }
-        body_hash = hashlib.sha256(json.dumps([order, payloads], sort_keys=True).encode()).hexdigest()
-        made = {
-            **order,
-            "total": len(payloads),
-            "requested_by": requested_by,
-            "idempotency_key": idempotency_key,
-            "body_hash": body_hash,
-        }
-        self._register(chosen)
-        with self._ledger.transaction() as transaction:
-            key = self._create(transaction, made, payloads, chosen.flow_name)
-        if key is not None:
-            return self.get(key), True
-        return self._repeated(str(idempotency_key), body_hash), False
+        return Plan(chosen, order, payloads)
 
     def validate(
         self, inputs: Sequence[Mapping[str, Any]], *, exporter: str | None = None
@@ -119,7 +155,8 @@ class Jobs:
                 key = chosen.key(fields)
             except InvalidInput as error:
                 pointer = error.pointer or ""
-                problems.append(Problem(f"/inputs/{number}{pointer}", str(error)))
+                told = str(error).removeprefix(f"{pointer}: ")  # it is said where the input is
+                problems.append(Problem(f"/inputs/{number}{pointer}", told))
             else:
                 # Different inputs may have the same file name; then one job cannot have both.
                 for name in (key, chosen.file(fields)):
@@ -196,7 +233,7 @@ class Jobs:
     # -- look ------------------------------------------------------------------------------------------------
 
     def get(self, key: str) -> Job:
-        rows = self._ledger.run_safely("job_find", key=key)
+        rows = self._ledger.run_safely("job_find", key=key) if KEY.fullmatch(key) else []
         if not rows:
             raise NotFound(f"There is no job {key!r}.")
         return Job.of(rows[0])
@@ -220,6 +257,12 @@ class Jobs:
         job = self.get(key)
         rows = self._ledger.run_safely("job_inputs", job=job.id, status=status, after=after, limit=limit)
         return [_input(row) for row in rows]
+
+    def input(self, key: str, input_id: int) -> JobInput:
+        for one in self.inputs(key, after=input_id - 1, limit=1):
+            if one.id == input_id:
+                return one
+        raise NotFound(f"Job {key} has no input {input_id}.")
 
     def all_inputs(self, key: str, *, status: str | None = None) -> Iterator[JobInput]:
         after = 0

@@ -33,16 +33,16 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 def check_webhook(url: str, settings: Settings) -> str:
     """Whoever may submit a job must not be able to make this server call whatever it can reach."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(url)
+        hostname = parts.hostname
+    except ValueError:  # brackets that hold no address
+        hostname = None
+    if not hostname or parts.scheme not in ("http", "https"):
         raise InvalidJob([Problem("/webhookUrl", "it is an http or https address")])
-    if not any(fnmatch(parts.hostname, pattern) for pattern in settings.webhook_hosts):
+    if not any(fnmatch(hostname, pattern) for pattern in settings.webhook_hosts):
         raise InvalidJob(
-            [
-                Problem(
-                    "/webhookUrl", f"webhooks to {parts.hostname} are not allowed; see ROWLOCK_WEBHOOK_HOSTS"
-                )
-            ]
+            [Problem("/webhookUrl", f"webhooks to {hostname} are not allowed; see ROWLOCK_WEBHOOK_HOSTS")]
         )
     return url
 

@@ -15,6 +15,7 @@ from starlette.middleware import Middleware
 from rowlock.databases.url import masked, parse_url
 from rowlock.errors import ConfigurationError
 from rowlock.server.access import Access
+from rowlock.server.event_stream import EventStreams
 from rowlock.server.guard import Guard
 from rowlock.server.journal import Journal
 from rowlock.server.limit import Limit
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from rowlock.app import Rowlock
+    from rowlock.jobs.exporters import Exporters
 
 _ABOUT = (
     "Many copies of one program, one database, every piece of work done once. Every error is a problem document "
@@ -75,11 +77,12 @@ def create_api(app: Rowlock, *, routers: Sequence[APIRouter] = ()) -> FastAPI:
         ],
     )
     api.state.rowlock, api.state.presence = app, presence
+    api.state.streams = EventStreams(app, presence)
     api.state.access, api.state.metrics, api.state.routes = access, metrics, routes
     api.router.route_class = GuardedRoute
     for router in found:
         api.include_router(router)
-    api.openapi = _described(api.openapi)  # type: ignore[method-assign]
+    api.openapi = _described(api.openapi, app)  # type: ignore[method-assign]
     return api
 
 
@@ -91,7 +94,7 @@ def _guarded(route: BaseRoute) -> GuardedRoute:
     return route
 
 
-def _described(generate: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:
+def _described(generate: Callable[[], dict[str, Any]], app: Rowlock) -> Callable[[], dict[str, Any]]:
     """FastAPI's document, with what our routes refer to."""
 
     def openapi() -> dict[str, Any]:
@@ -100,6 +103,8 @@ def _described(generate: Callable[[], dict[str, Any]]) -> Callable[[], dict[str,
         problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
         parts = problem.pop("$defs")
         components.setdefault("schemas", {}).update(parts, Problem=problem)
+        if app.exporters:
+            _describe_order(components["schemas"]["JobOrder"], app.exporters)
         components["securitySchemes"] = {
             "bearer": {
                 "type": "http",
@@ -113,6 +118,18 @@ def _described(generate: Callable[[], dict[str, Any]]) -> Callable[[], dict[str,
     return openapi
 
 
-async def _pass_on(_: Request, error: Exception) -> Response:
+def _describe_order(order: dict[str, Any], exporters: Exporters) -> None:
+    """What this very server takes."""
+    order["properties"]["inputs"]["items"] = {"anyOf": [one.input_schema for one in exporters.values()]}
+    order["properties"]["exporter"] |= {"enum": [*exporters, *([None] if len(exporters) == 1 else [])]}
+    if len(exporters) > 1:
+        order["required"].append("exporter")
+
+
+async def _pass_on(request: Request, error: Exception) -> Response:
     """The journal answers every error; FastAPI's own handlers would answer these two before it."""
+    if isinstance(error, HTTPException) and error.status_code == 405:
+        # The framework names the methods of the first route at this address, and there may be several.
+        here = (route for route in request.app.state.routes if route.path_regex.match(request.scope["path"]))
+        error.headers = {"Allow": ", ".join(sorted({method for route in here for method in route.methods}))}
     raise error

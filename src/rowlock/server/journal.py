@@ -79,7 +79,7 @@ class Journal:
     def _note(self, scope: Scope, visit: Visit, seconds: float) -> None:
         route: Any = scope.get("route")
         status = visit.status or 499  # the caller went away before there was an answer
-        template = route.path if route is not None else "none"
+        template = route.path_format if route is not None else "none"
         self._metrics.note_request(scope["method"], template, status, seconds)
         # The path as it was sent, still quoted, so that it can forge no line; never the query or a header.
         path = scope.get("raw_path", b"").decode("ascii", "backslashreplace").partition("?")[0]

@@ -82,10 +82,12 @@ class _Meaning(NamedTuple):
 _MEANINGS = (
     _Meaning(ours.UnknownFlow, 404, "unknown-flow"),
     _Meaning(ours.NotFound, 404, "not-found"),
+    _Meaning(ours.IdempotencyConflict, 422, "idempotency-conflict"),
     _Meaning(ours.InvalidInput, 422, "invalid-input"),
     _Meaning(ours.FlowClosed, 409, "flow-closed"),
     _Meaning(ours.LockHeld, 409, "lock-held"),
     _Meaning(ours.LeaseLost, 409, "lease-lost"),
+    _Meaning(ours.LimitReached, 429, "limit-reached", retry=True),
     _Meaning(ours.Refused, 409, "refused"),
     _Meaning(
         ours.LedgerUnavailable, 503, "ledger-unavailable",
@@ -99,6 +101,14 @@ _MEANINGS = (
     _Meaning(
         ours.OutcomeUnknown, 503, "outcome-unknown",
         "The connection to the ledger broke during a commit: look whether it was done before you try again.",
+    ),
+    _Meaning(
+        ours.StorageUnavailable, 503, "storage-unavailable", "The files cannot be reached now. Try again.", retry=True,
+    ),
+    _Meaning(ours.StorageFull, 507, "storage-full", "The place where files are kept is full. Free space there."),
+    _Meaning(
+        ours.StorageRefused, 502, "storage-refused",
+        "The place where files are kept refuses this server; its log says why.",
     ),
 )  # fmt: skip
 
@@ -137,18 +147,23 @@ def answer_to(error: Exception) -> Answer:
 
 
 def _of_ours(error: Exception, meaning: _Meaning) -> Answer:
-    pointer = getattr(error, "pointer", None)
-    parts = None if pointer is None else [BadPart(where="body", pointer=pointer, detail=str(error))]
     problem = Problem(
         type=_uri(meaning.kind),
         title=_phrase(meaning.status),
         status=meaning.status,
         detail=meaning.says or str(error),
-        errors=parts,
+        errors=_parts_of(error),
     )
     return Answer(
         problem, {"Retry-After": _AGAIN_SECONDS} if meaning.retry else {}, hidden=meaning.says is not None
     )
+
+
+def _parts_of(error: Exception) -> list[BadPart] | None:
+    if isinstance(error, ours.InvalidJob):
+        return [BadPart(where="body", pointer=one.pointer, detail=one.detail) for one in error.problems]
+    pointer = getattr(error, "pointer", None)
+    return None if pointer is None else [BadPart(where="body", pointer=pointer, detail=str(error))]
 
 
 def _invalid(error: RequestValidationError) -> Answer:

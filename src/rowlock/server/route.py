@@ -22,6 +22,7 @@ from pydantic import Field
 from rowlock.errors import ConfigurationError
 from rowlock.ledger.ledger import Ledger
 from rowlock.server.problem import MEDIA_TYPE, Refusal
+from rowlock.server.views import BIGGEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -109,6 +110,8 @@ def _check_role(request: Request, needed: Role) -> None:
 
 
 def _check_accept(request: Request, offered: list[str]) -> None:
+    if "*/*" in offered:  # a file is what it is
+        return
     wanted = [part.strip() for header in request.headers.getlist("accept") for part in header.split(",")]
     ranges = {"*/*", *offered, *(f"{one.partition('/')[0]}/*" for one in offered)}
     for part in filter(None, wanted):
@@ -152,4 +155,4 @@ def _the_ledger(request: Request) -> Ledger:
 
 
 TheLedger = Annotated[Ledger, Depends(_the_ledger)]
-RecordId = Annotated[int, Field(ge=1, le=2**63 - 1, description="The record's number.", examples=[1])]
+RecordId = Annotated[int, Field(ge=1, le=BIGGEST, description="The record's number.", examples=[1])]

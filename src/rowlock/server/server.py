@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fastapi import APIRouter
 
     from rowlock.app import Rowlock
+    from rowlock.server.presence import Presence
 
 logger = logging.getLogger("rowlock.server")
 _BACKLOG = 2048
@@ -54,7 +55,7 @@ class Server:
             )
             server = _Uvicorn(config)
             presence.on_drain(server.end)
-            with on_signals(lambda number: _on_signal(number, server)):
+            with on_signals(lambda number: _on_signal(number, server, presence)):
                 logger.info("instance %s serves %s", presence.instance_id, _address(listening))
                 server.run(sockets=[listening])
 
@@ -89,10 +90,11 @@ class _Uvicorn(uvicorn.Server):
         self.should_exit = True
 
 
-def _on_signal(number: int, server: _Uvicorn) -> None:
+def _on_signal(number: int, server: _Uvicorn, presence: Presence) -> None:
     logger.info("%s: %s", signal.Signals(number).name, "leaving now" if server.should_exit else "finishing")
     server.force_exit = server.should_exit
     server.end()
+    presence.drain()  # whoever watches a job would keep us waiting
 
 
 @contextmanager

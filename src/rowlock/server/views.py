@@ -5,6 +5,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+# The largest number that every reader of JSON has exactly.
+BIGGEST = 2**53 - 1
+
 
 class FlowView(BaseModel):
     """A flow and its records, counted."""

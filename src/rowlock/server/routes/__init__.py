@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rowlock.server.routes import document, health, metrics, queue
+from rowlock.server.routes import document, health, jobs, metrics, queue
 
 if TYPE_CHECKING:
     from fastapi import APIRouter
 
-ROUTERS: list[APIRouter] = [health.router, queue.router, metrics.router, document.router]
+ROUTERS: list[APIRouter] = [health.router, queue.router, jobs.router, metrics.router, document.router]
