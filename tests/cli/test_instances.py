@@ -113,6 +113,7 @@ def test_a_worker_that_is_drained_finishes_and_leaves(cli, draining, cli_home):
         "y": "pending",
     }
     assert "is already stopped" in cli.refused("drain", "busy")
+    assert "has left" in cli.ok("drain", "busy", "--wait"), "that is what was waited for"
 
 
 def test_a_worker_that_dies_while_it_drains(cli, draining, cli_sql):
