@@ -27,7 +27,7 @@ bench: .venv/.dev
 
 # Long runs: the protocol's state machine over many more orders of events, and the demo at ten times its size.
 prove: .venv/.dev
-	ROWLOCK_PROTOCOL_EXAMPLES=2000 $(BIN)/python -m pytest tests/ledger/test_protocol.py --timeout 1800 -n 2
+	ROWLOCK_PROTOCOL_EXAMPLES=2000 $(BIN)/python -m pytest tests/ledger/test_protocol.py tests/ledger/test_lock_protocol.py --timeout 1800 -n 2
 	$(BIN)/rowlock demo --records 100000
 
 # The reference is made from the code, and the picture in the README from the demo.
