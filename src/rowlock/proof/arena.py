@@ -127,7 +127,7 @@ class Arena:
             for sql in (
                 f"CREATE TABLE {names['effects']} {_EFFECTS.format(time=time)}",
                 f"CREATE TABLE {names['cures']} (record_id bigint)",
-                f"CREATE TABLE {names['fenced']} (seq {order}, token bigint, instance bigint, at {time})",
+                f"CREATE TABLE {names['fenced']} (seq {order}, token bigint, pid bigint, at {time})",
             ):
                 transaction.connection.exec_driver_sql(sql)
 

@@ -27,7 +27,7 @@ CREATE TABLE records (id INTEGER, flow TEXT, key TEXT, status TEXT, token INTEGE
 CREATE TABLE keys (flow TEXT, key TEXT, record_id INTEGER);
 CREATE TABLE effects (place TEXT, record_id INTEGER, flow TEXT, key TEXT, token INTEGER, instance INTEGER);
 CREATE TABLE attempts (record_id INTEGER, token INTEGER, attempt INTEGER, outcome TEXT, ended_at REAL);
-CREATE TABLE fenced (seq INTEGER PRIMARY KEY, token INTEGER, instance INTEGER, at REAL);
+CREATE TABLE fenced (seq INTEGER PRIMARY KEY, token INTEGER, pid INTEGER, at REAL);
 CREATE TABLE lock_holdings (token INTEGER, instance INTEGER, acquired_at REAL, ended_at REAL, ended TEXT);
 CREATE TABLE faults (number INTEGER PRIMARY KEY, kind TEXT, detail TEXT, at REAL, lasted REAL);
 CREATE TABLE struck (fault INTEGER, record_id INTEGER, token INTEGER, started INTEGER);
@@ -110,18 +110,17 @@ class Facts:
             "attempts": [
                 f"SELECT record_id, token, attempt, outcome, {seconds('ended_at')} FROM {prefix}record_attempts"
             ],
-            "fenced": [f"SELECT seq, token, instance, {seconds('at')} FROM {own['fenced']}"],
+            "fenced": [f"SELECT seq, token, pid, {seconds('at')} FROM {own['fenced']}"],
             "lock_holdings": [
                 f"SELECT token, holder, {seconds('acquired_at')}, {seconds('ended_at')}, ended "
                 f"FROM {prefix}lock_holdings WHERE lock_name = '{LOCK}'"
             ],
         }  # fmt: skip
-        with arena.ledger._single.connect() as connection:  # noqa: SLF001 - it only reads
-            streamed = connection.execution_options(stream_results=True, yield_per=_PAGE) if schema else connection
+        with arena.ledger.engine.connect() as connection:
             for table, selects in queries.items():
                 for select in selects:
-                    rows = streamed.execute(text(select))
-                    for page in rows.partitions(_PAGE):
+                    rows = connection.execute(text(select), execution_options={"yield_per": _PAGE})
+                    for page in rows.partitions():
                         self.add(table, (tuple(row) for row in page))
 
     def _from_second(self, arena: Arena) -> None:

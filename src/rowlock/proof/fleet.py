@@ -5,15 +5,14 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass
-from itertools import cycle
 from queue import Empty
 from typing import TYPE_CHECKING, Literal
 
 from rowlock.errors import RowlockError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from rowlock.proof.routes import Route, Routes
@@ -50,7 +49,6 @@ class Fleet:
         self._folder = folder
         self._routes = routes
         self._workers = workers
-        self._next_route: Iterator[Route] = cycle(routes.all)
         self.lock = threading.RLock()
         self.members: list[Member] = []
         self.enqueuer_done = False
@@ -63,7 +61,7 @@ class Fleet:
     def start(self) -> None:
         self._fork("enqueuer", self._routes.direct)
         for _ in range(self._workers):
-            self._fork("worker", next(self._next_route))
+            self._fork("worker", self._route())
 
     def workers(self) -> list[Member]:
         """Those that run, and that nobody does anything to."""
@@ -88,7 +86,12 @@ class Fleet:
             due = [task for at, task in self._due if at <= now]
             self._due = [(at, task) for at, task in self._due if at > now]
             for task in due:
-                self._fork(task, next(self._next_route) if task == "worker" else self._routes.direct)
+                self._fork(task, self._route() if task == "worker" else self._routes.direct)
+
+    def _route(self) -> Route:
+        """The one that the fewest workers are on."""
+        taken = Counter(member.route.name for member in self.members if member.task == "worker")
+        return min(self._routes.all, key=lambda route: taken[route.name])
 
     def leave(self) -> None:
         """Everybody is asked to end in good order."""

@@ -73,6 +73,15 @@ class Lookout:
         holdings = [Holding(row[0], row[1], row[2], bool(row[3])) for row in rows]
         return View(self.now(), holdings, len(pids) == 1 and self._has_lock(pids[0]))
 
+    def at_work(self) -> set[int]:
+        """The processes in which a handler has said that it started."""
+        rows = self.query(
+            f"""SELECT DISTINCT i.pid
+                FROM {self._prefix}processing_queue AS q JOIN {self._prefix}service_instances AS i ON i.id = q.holder
+                WHERE q.holder IS NOT NULL AND q.progress IS NOT NULL"""  # noqa: S608
+        )
+        return {row[0] for row in rows}
+
     def _has_lock(self, pid: int) -> bool:
         rows = self.query(
             f"""SELECT 1 FROM {self._prefix}service_locks AS l JOIN {self._prefix}service_instances AS i

@@ -59,13 +59,15 @@ class Routes:
         self._stack.close()
 
     def _build(self) -> None:
-        enter = self._stack.enter_context
         zygote = Zygote(self._arena.folder / "zygote.log")
         self._stack.callback(zygote.close)
         self.direct = Route("direct", self._program, zygote)
+        if self._arena.dialect == "postgresql":
+            self._build_others(zygote)
         self.all.append(self.direct)
-        if self._arena.dialect != "postgresql":
-            return
+
+    def _build_others(self, zygote: Zygote) -> None:
+        enter = self._stack.enter_context
         url = parse_url(self._program.settings["ledger_url"])[1]
         host, port = url.host or "127.0.0.1", url.port or 5432
         if self._faults & {"partition", "commit-loss"}:

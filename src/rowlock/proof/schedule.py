@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
+from collections import deque
 from typing import TYPE_CHECKING
 
 from rowlock.clock import monotonic
@@ -23,7 +24,7 @@ _TICK = 0.02
 _LONGEST_WAIT = 2.0
 # The work may be this much of the whole ahead of the faults, and as much is kept for those that come late.
 _LEAD = 0.08
-_TRIES = 25
+_LATER = 5
 
 
 def draw(seed: int, faults: Iterable[str], kills: int) -> list[str]:
@@ -46,7 +47,7 @@ class Schedule:
         self._done = done
         self._seconds = seconds
         self._nemeses: dict[str, Nemesis] = {name: NEMESES[name](ground) for name in set(strikes)}
-        self._struck = 0
+        self._struck = self._struck_in_vain = 0
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="proof-nemesis", daemon=True)
         self.failure: BaseException | None = None
@@ -73,12 +74,15 @@ class Schedule:
 
     def _run(self) -> None:
         try:
-            for number, name in enumerate(self._strikes):
-                self._wait(number)
-                if self._stopping.is_set():
-                    break
-                self._strike(name)
-                self._struck = number + 1
+            left = deque(self._strikes)
+            while left and not self._stopping.is_set():
+                self._wait()
+                name = left.popleft()
+                if self._strike(name) or self._struck_in_vain >= len(self._strikes):
+                    self._struck += 1
+                else:  # nobody to strike just now: a few strikes later
+                    self._struck_in_vain += 1
+                    left.insert(min(len(left), _LATER), name)
             while not self._stopping.is_set() and self._ground.journal.kills_mid_flight < self._kills:
                 self._strike("kill")
             while not self._stopping.is_set() and self._elapsed() < 1.0:
@@ -89,22 +93,19 @@ class Schedule:
         finally:
             self._ground.end_everything()
 
-    def _wait(self, number: int) -> None:
+    def _wait(self) -> None:
         """Until as much of the work is done as of the schedule."""
-        share = number / len(self._strikes)
+        share = self._struck / len(self._strikes)
         give_up = monotonic() + _LONGEST_WAIT
+        self._pause()
         while not self._stopping.is_set() and self._elapsed() < share:
             self._pause()
         while not self._stopping.is_set() and monotonic() < give_up and self._done() < share:
             self._pause()
 
-    def _strike(self, name: str) -> None:
-        for _ in range(_TRIES):
-            self._ground.do_what_is_due()
-            if self._stopping.is_set() or self._nemeses[name].strike():
-                return
-            self._pause()
-        self._ground.journal.say(f"{name} found nobody to strike")
+    def _strike(self, name: str) -> bool:
+        self._ground.do_what_is_due()
+        return self._stopping.is_set() or self._nemeses[name].strike()
 
     def _pause(self) -> None:
         self._ground.do_what_is_due()

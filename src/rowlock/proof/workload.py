@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import create_engine, event, text
+from sqlalchemy.exc import SQLAlchemyError
 
 from rowlock.app import Rowlock
 from rowlock.databases.url import parse_url
@@ -187,7 +188,7 @@ class Workload:
     def keep_lock(self, stopping: threading.Event) -> None:
         """Takes the lock, appends to the fenced log while it holds it, gives it back; again and again."""
         insert = (
-            f"INSERT INTO {self._tables['fenced']} (token, instance, at) VALUES (:token, :instance, {self._now})"
+            f"INSERT INTO {self._tables['fenced']} (token, pid, at) VALUES (:token, :pid, {self._now})"
         )
         ttl = max(1.0, self.app.settings.lease_seconds)
         while not stopping.is_set():
@@ -195,12 +196,12 @@ class Workload:
                 with self.app.lock(LOCK, ttl=ttl, wait=5, note="appends to the fenced log") as lease:
                     for _ in range(_LOCK_TURNS):
                         with lease.transaction() as tx:
-                            tx.execute(insert, {"token": lease.token, "instance": self.app.locks.instance.id})
+                            tx.execute(insert, {"token": lease.token, "pid": os.getpid()})
                             if not self._one_writer:
                                 stopping.wait(_LOCK_PAUSE)
                         if stopping.wait(_LOCK_PAUSE):
                             break
-            except (LeaseLost, LockHeld, LedgerError) as error:
+            except (LeaseLost, LockHeld, LedgerError, SQLAlchemyError) as error:
                 logger.info("the lock: %s", error)
                 stopping.wait(_LOCK_PAUSE)
 

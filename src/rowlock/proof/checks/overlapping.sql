@@ -4,9 +4,9 @@ SELECT 'the lock, token ' || token AS thing,
 FROM (SELECT token, acquired_at, lag(ended_at) OVER (ORDER BY token) AS before FROM lock_holdings)
 WHERE acquired_at < before
 UNION ALL
-SELECT 'fenced log, row ' || f.seq, 'written by instance ' || f.instance || ' outside of its holding of token ' || f.token
+SELECT 'fenced log, row ' || f.seq, 'written by process ' || f.pid || ' outside of the holding of token ' || f.token
 FROM fenced AS f JOIN lock_holdings AS h ON h.token = f.token
-WHERE f.instance <> h.instance OR f.at < h.acquired_at OR f.at > h.ended_at
+WHERE f.at < h.acquired_at OR f.at > h.ended_at
 UNION ALL
-SELECT 'token ' || token, count(DISTINCT instance) || ' instances wrote under one token'
-FROM fenced GROUP BY token HAVING count(DISTINCT instance) > 1
+SELECT 'token ' || token, count(DISTINCT pid) || ' processes wrote under one token'
+FROM fenced GROUP BY token HAVING count(DISTINCT pid) > 1

@@ -78,6 +78,8 @@ class CommitLoss(Nemesis):
     def strike(self) -> bool:
         ground, proxy = self.ground, self.ground.routes.proxy
         assert proxy is not None  # noqa: S101 - it is there when this fault was chosen
+        if not any(member.route.name == "proxy" for member in ground.fleet.workers()):
+            return False
         explicit = ground.random.random() < 0.75
         before = proxy.lost_commits + proxy.lost_replies
         proxy.lose_commit(explicit=explicit)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rowlock.proof.lookout import View
 
 _PATIENCE = 4.0
-_LOOK_AGAIN = 0.05
+_LOOK_AGAIN = 0.02
 # One strike of so many hits the enqueuer.
 _ENQUEUER = 15
 
@@ -41,7 +41,8 @@ class Kill(Nemesis):
         while monotonic() < give_up:
             with ground.fleet.lock:
                 ground.fleet.tend()
-                victims = ground.fleet.workers()
+                busy = ground.lookout.at_work()
+                victims = [member for member in ground.fleet.workers() if member.pid in busy]
                 if victims and self._kill(ground.random.choice(victims)):
                     return True
             time.sleep(_LOOK_AGAIN)
