@@ -15,6 +15,7 @@ from rowlock.cli import (
     init,
     instances,
     migrate,
+    prove,
     prune,
     records,
     status,
@@ -31,7 +32,7 @@ PANELS: dict[str, list[Callable[..., None] | typer.Typer]] = {
     "Work": [worker.worker, enqueue.enqueue],
     "Look": [status.status, why.why, instances.instances],
     "Operate": [records.group, dead.group, flows.group, prune.prune],
-    "Other": [demo.demo, version.version],
+    "Other": [demo.demo, prove.prove, version.version],
 }
 
 

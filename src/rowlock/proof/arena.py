@@ -156,7 +156,9 @@ class Arena:
         return True
 
     def _drop(self) -> None:
-        with suppress(DBAPIError):  # what is left has our name on it; the error that ended the run is told instead
+        with suppress(
+            DBAPIError
+        ):  # what is left has our name on it; the error that ended the run is told instead
             self._administer(f'DROP SCHEMA IF EXISTS "{self.name}" CASCADE')
             if self._second_database:
                 self._administer(f'DROP DATABASE IF EXISTS "{self._second_database}" WITH (FORCE)')
@@ -173,7 +175,9 @@ class Arena:
 def empty_folder(wanted: Path) -> Path:
     """A new folder, or one with nothing in it."""
     if wanted.exists() and (not wanted.is_dir() or any(wanted.iterdir())):
-        raise ConfigurationError(f"{wanted} is not an empty folder; name one that is, or that does not exist yet.")
+        raise ConfigurationError(
+            f"{wanted} is not an empty folder; name one that is, or that does not exist yet."
+        )
     wanted.mkdir(parents=True, exist_ok=True)
     return wanted.resolve()
 
@@ -181,5 +185,3 @@ def empty_folder(wanted: Path) -> Path:
 def find_program(name: str) -> str | None:
     """A program of the system's; administrators' folders are not on everybody's path."""
     return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
-
-

@@ -51,8 +51,8 @@ class Findings:
     counts: dict[str, int] = field(default_factory=dict)
     examples: dict[str, list[str]] = field(default_factory=dict)
     recoveries: dict[str, Recovery] = field(default_factory=dict)
-    overall: Recovery | None = None
     takeovers: int = 0
+    takeovers_at: dict[int, int] = field(default_factory=dict)  # second of the ledger's clock → records
 
     @property
     def good(self) -> bool:
@@ -69,7 +69,12 @@ def check(facts: Facts) -> Findings:
         if rows:
             found.examples[name] = [f"{thing}: {detail}" for thing, detail in rows[:_EXAMPLES]]
     _measure(facts, found)
-    [(found.takeovers,)] = facts.connection.execute("SELECT count(*) FROM attempts WHERE outcome = 'died'")
+    found.takeovers_at = dict(
+        facts.connection.execute(
+            "SELECT CAST(ended_at AS INTEGER), count(*) FROM attempts WHERE outcome = 'died' GROUP BY 1"
+        )
+    )
+    found.takeovers = sum(found.takeovers_at.values())
     return found
 
 
@@ -78,8 +83,6 @@ def _measure(facts: Facts, found: Findings) -> None:
     for kind, seconds in facts.connection.execute(_RECOVERIES):
         by_kind.setdefault(kind, []).append(seconds)
     found.recoveries = {kind: _recovery(seconds) for kind, seconds in by_kind.items()}
-    everything = sorted(second for seconds in by_kind.values() for second in seconds)
-    found.overall = _recovery(everything) if everything else None
 
 
 def _recovery(seconds: list[float]) -> Recovery:

@@ -53,7 +53,7 @@ class Enqueuer:
         self._app = Workload(program).app
         schema = schema_of(self._app.settings)
         prefix = f'"{schema}".' if schema else ""
-        self._count = f"SELECT count(*) FROM {prefix}processing_queue"  # noqa: S608 - a checked identifier
+        self._count = f"SELECT count(*) FROM {prefix}processing_queue"
         self._allowed = Position(program.folder, "allowed")
         self._enqueued = Position(program.folder, "enqueued")
         self._stopping = threading.Event()

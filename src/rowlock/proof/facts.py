@@ -55,7 +55,7 @@ class Facts:
         columns = len(self.connection.execute(f"PRAGMA table_info({table})").fetchall())
         marks = ", ".join("?" * columns)
         self.connection.execute("BEGIN")
-        self.connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608 - our own names
+        self.connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
         self.connection.execute("COMMIT")
 
     def index(self) -> None:
@@ -76,9 +76,7 @@ class Facts:
         )  # fmt: skip
         self._from_ledger(arena)
         self._from_second(arena)
-        self.add(
-            "faults", ((n, f.kind, f.detail, f.at, f.lasted) for n, f in enumerate(journal.faults))
-        )
+        self.add("faults", ((n, f.kind, f.detail, f.at, f.lasted) for n, f in enumerate(journal.faults)))
         self.add(
             "struck",
             ((n, h.id, h.token, h.started) for n, f in enumerate(journal.faults) for h in f.holdings),
@@ -112,8 +110,8 @@ class Facts:
             ],
             "fenced": [f"SELECT seq, token, pid, {seconds('at')} FROM {own['fenced']}"],
             "lock_holdings": [
-                f"SELECT token, holder, {seconds('acquired_at')}, {seconds('ended_at')}, ended "
-                f"FROM {prefix}lock_holdings WHERE lock_name = '{LOCK}'"
+                f"""SELECT token, holder, {seconds("acquired_at")}, {seconds("ended_at")}, ended
+                    FROM {prefix}lock_holdings WHERE lock_name = '{LOCK}'"""
             ],
         }  # fmt: skip
         with arena.ledger.engine.connect() as connection:

@@ -124,7 +124,9 @@ class Fleet:
             self.unexpected.append(f"{member.task} {pid} ({member.route.name}) ended with code {code}")
         self._failures_in_row = self._failures_in_row + 1 if failed else 0
         if self._failures_in_row > _MOST_FAILURES:
-            raise FleetFailed(f"{_MOST_FAILURES} processes in a row have failed; their logs are in {self._folder}")
+            raise FleetFailed(
+                f"{_MOST_FAILURES} processes in a row have failed; their logs are in {self._folder}"
+            )
         if member.task == "enqueuer" and code == 0 and not self._closing:
             self.enqueuer_done = True
         elif not self._closing:

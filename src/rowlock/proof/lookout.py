@@ -68,7 +68,7 @@ class Lookout:
         rows = self.query(
             f"""SELECT q.id, q.token, q.holder, q.progress IS NOT NULL AS started
                 FROM {self._prefix}processing_queue AS q JOIN {self._prefix}service_instances AS i ON i.id = q.holder
-                WHERE q.holder IS NOT NULL {mine}"""  # noqa: S608 - a checked identifier
+                WHERE q.holder IS NOT NULL {mine}"""
         )
         holdings = [Holding(row[0], row[1], row[2], bool(row[3])) for row in rows]
         return View(self.now(), holdings, len(pids) == 1 and self._has_lock(pids[0]))
@@ -78,14 +78,14 @@ class Lookout:
         rows = self.query(
             f"""SELECT DISTINCT i.pid
                 FROM {self._prefix}processing_queue AS q JOIN {self._prefix}service_instances AS i ON i.id = q.holder
-                WHERE q.holder IS NOT NULL AND q.progress IS NOT NULL"""  # noqa: S608
+                WHERE q.holder IS NOT NULL AND q.progress IS NOT NULL"""
         )
         return {row[0] for row in rows}
 
     def _has_lock(self, pid: int) -> bool:
         rows = self.query(
             f"""SELECT 1 FROM {self._prefix}service_locks AS l JOIN {self._prefix}service_instances AS i
-                ON i.id = l.holder WHERE l.lock_name = :lock AND i.pid = :pid""",  # noqa: S608
+                ON i.id = l.holder WHERE l.lock_name = :lock AND i.pid = :pid""",
             lock=LOCK, pid=pid,
         )  # fmt: skip
         return bool(rows)
@@ -95,21 +95,21 @@ class Lookout:
         ids = ", ".join(str(holding.id) for holding in holdings) or "0"
         rows = self.query(
             f"""SELECT id, holder FROM {self._prefix}processing_queue
-                WHERE id IN ({ids}) AND holder IS NOT NULL"""  # noqa: S608
+                WHERE id IN ({ids}) AND holder IS NOT NULL"""
         )
         before = {holding.id: holding.instance for holding in holdings}
         return any(row[1] != before[row[0]] for row in rows)
 
     def live(self) -> int:
-        return int(self.query(f"SELECT count(*) FROM {self._prefix}processing_queue")[0][0])  # noqa: S608
+        return int(self.query(f"SELECT count(*) FROM {self._prefix}processing_queue")[0][0])
 
     def settled(self) -> int:
         """Records that have left the queue; counted by and by, since the history is long."""
         if self._ledger.dialect == "sqlite":
-            return int(self.query(f"SELECT count(*) FROM {self._prefix}processing_history")[0][0])  # noqa: S608
+            return int(self.query(f"SELECT count(*) FROM {self._prefix}processing_history")[0][0])
         [[until, count]] = self.query(
             f"""SELECT max(settled_at), count(*) FROM {self._prefix}processing_history
-                WHERE settled_at > to_timestamp(:since)""",  # noqa: S608
+                WHERE settled_at > to_timestamp(:since)""",
             since=self._seen_until,
         )
         if until is not None:
@@ -136,12 +136,15 @@ class Lookout:
     def redrive_the_doomed(self) -> int:
         """Enters the cures of dead letters, and drives them again; how many. Safe to do twice."""
         with suppress(LedgerError):  # the next time, then
-            rows = self._ledger.run_safely("dead_ids", flow="doomed", fingerprint=None, after=0, limit=_REDRIVE_PAGE)
+            rows = self._ledger.run_safely(
+                "dead_ids", flow="doomed", fingerprint=None, after=0, limit=_REDRIVE_PAGE
+            )
             ids = [row.id for row in rows]
             if ids:
                 with self._ledger.translated(), self._ledger.engine.begin() as connection:
                     connection.execute(
-                        text(f"INSERT INTO {self._cures} VALUES (:id)"), [{"id": id_} for id_ in ids]  # noqa: S608
+                        text(f"INSERT INTO {self._cures} VALUES (:id)"),
+                        [{"id": id_} for id_ in ids],
                     )
                 return len(self._ledger.redrive(ids))
         return 0

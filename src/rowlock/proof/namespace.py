@@ -29,7 +29,9 @@ class Namespace:
     def __enter__(self) -> Self:
         try:
             self._run("netns", "add", self._name)
-            self._run("link", "add", self._here, "type", "veth", "peer", "name", self._there, "netns", self._name)
+            self._run(
+                "link", "add", self._here, "type", "veth", "peer", "name", self._there, "netns", self._name
+            )
             self._run("addr", "add", f"{self.address}/30", "dev", self._here)
             self._run("link", "set", self._here, "up")
             self._run("-n", self._name, "addr", "add", f"{self._inside}/30", "dev", self._there)

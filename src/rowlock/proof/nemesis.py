@@ -88,4 +88,8 @@ class Nemesis(ABC):
 
 
 def only_postgresql(arena: Arena) -> str | None:
-    return None if arena.dialect == "postgresql" else "a SQLite ledger is a file: there is no server and no network"
+    return (
+        None
+        if arena.dialect == "postgresql"
+        else "a SQLite ledger is a file: there is no server and no network"
+    )

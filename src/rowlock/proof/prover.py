@@ -84,9 +84,7 @@ class Prover:
         check_names(plan.faults)
         with ExitStack() as stack:
             arena = stack.enter_context(
-                Arena(
-                    self.folder, ledger_url=plan.ledger_url, own_server=plan.own_server, lease=plan.lease
-                )
+                Arena(self.folder, ledger_url=plan.ledger_url, own_server=plan.own_server, lease=plan.lease)
             )
             faults, skipped = choose(plan.faults, arena)
             for name, reason in skipped.items():
@@ -131,7 +129,9 @@ class Prover:
                 ground, draw(plan.seed, faults, plan.wanted_kills), kills=plan.wanted_kills,
                 done=lambda: self._settled / plan.records, seconds=plan.seconds,
             )  # fmt: skip
-            self._tell(f"{plan.workers} workers, {plan.records:,} records, faults: {', '.join(faults) or 'none'}")
+            self._tell(
+                f"{plan.workers} workers, {plan.records:,} records, faults: {', '.join(faults) or 'none'}"
+            )
             fleet.start()
             schedule.start()
             try:
@@ -192,4 +192,3 @@ def choose(wanted: tuple[str, ...] | None, arena: Arena) -> tuple[list[str], dic
 
 def random_seed() -> int:
     return random.SystemRandom().randrange(1, 1_000_000)
-

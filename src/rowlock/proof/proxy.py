@@ -55,9 +55,14 @@ class Proxy:
 
     def forgive(self) -> int:
         """Forgets the orders to lose replies that have not been carried out; how many there were."""
-        left: list[int] = []
-        self._on_loop(lambda: (left.append(len(self._to_lose)), self._to_lose.clear()))
-        return left[0]
+        forgotten: list[bool] = []
+
+        def forget() -> None:
+            forgotten.extend(self._to_lose)
+            self._to_lose.clear()
+
+        self._on_loop(forget)
+        return len(forgotten)
 
     def set_mood(self, mood: Mood) -> None:
         def change() -> None:
@@ -70,7 +75,12 @@ class Proxy:
 
     def reset(self) -> None:
         """Every connection is cut, with whatever is under way on it."""
-        self._on_loop(lambda: [link.cut() for link in list(self._links)])
+
+        def cut() -> None:
+            for link in list(self._links):
+                link.cut()
+
+        self._on_loop(cut)
 
     def _on_loop(self, act: Callable[[], Any]) -> None:
         done = threading.Event()
@@ -128,7 +138,9 @@ class _Link:
 
     async def connect(self) -> None:
         try:
-            _, side = await self._loop.create_connection(lambda: _Side(self, server=True), *self._proxy.target)
+            _, side = await self._loop.create_connection(
+                lambda: _Side(self, server=True), *self._proxy.target
+            )
         except OSError:  # the server is down: the client learns it as it would without us
             self.cut()
             return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,10 +31,6 @@ class Report:
         return self.findings.good
 
     @property
-    def strikes(self) -> dict[str, int]:
-        return dict(Counter(fault.kind for fault in self.journal.faults))
-
-    @property
     def command(self) -> str:
         """What repeats this run. Not its ledger's URL, which may hold a password."""
         plan = self.plan
@@ -55,6 +50,7 @@ class Report:
     def as_dict(self) -> dict[str, Any]:
         """The last line of `--json`."""
         found, journal = self.findings, self.journal
+        killed = found.recoveries.get("kill")
         return {
             "records": self.plan.records,
             "lost": found.counts["lost"],
@@ -78,8 +74,9 @@ class Report:
             "takeovers": found.takeovers,
             "stale_refused": self.stale_refused,
             "redriven": self.redriven,
-            "recovery_p50_s": found.overall and round(found.overall.p50, 3),
-            "recovery_p99_s": found.overall and round(found.overall.p99, 3),
+            # Of what killed workers held: from the kill until it could be worked on again.
+            "recovery_p50_s": killed and round(killed.p50, 3),
+            "recovery_p99_s": killed and round(killed.p99, 3),
             "recovery": {
                 kind: {name: round(value, 3) for name, value in asdict(recovery).items()}
                 for kind, recovery in found.recoveries.items()

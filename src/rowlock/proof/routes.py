@@ -80,7 +80,9 @@ class Routes:
             self.all.append(Route("namespace", far, zygote, self.namespace.path))
         if "pooler" in self._faults:
             databases = {url.database, parse_url(self._program.second_url)[1].database}
-            self.pooler = enter(Pooler(str(find_program("pgbouncer")), url, [str(name) for name in databases]))
+            self.pooler = enter(
+                Pooler(str(find_program("pgbouncer")), url, [str(name) for name in databases])
+            )
             program = self._by("127.0.0.1", self.pooler.port)
             program = replace(program, settings={**program.settings, "transaction_pooler": True})
             self.all.append(Route("pooler", program, zygote))

@@ -1,5 +1,8 @@
-"""The sample: which records a run is made of. A number and a seed say everything about a record, so that whoever checks
-knows what must have become of it without asking anybody."""
+"""The sample: which records a run is made of.
+
+A number and a seed say everything about a record, so that whoever checks knows what must have become of it without
+asking anybody.
+"""
 
 from __future__ import annotations
 

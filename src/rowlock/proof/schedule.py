@@ -1,5 +1,7 @@
-"""The schedule: which nemesis strikes next. It is drawn from the seed before the run begins, and keeps step with the work:
-the work waits for it, so that no fault comes when everything is over."""
+"""The schedule: which nemesis strikes next. It is drawn from the seed before the run begins.
+
+It keeps step with the work, and the work with it, so that no fault comes when everything is over.
+"""
 
 from __future__ import annotations
 

@@ -62,7 +62,9 @@ class ServerStream:
         """A message has arrived in full."""
         match self._kind:
             case b"C":
-                return CommitReply(self._complete_at or 0, explicit=True) if self._body == b"COMMIT\0" else None
+                return (
+                    CommitReply(self._complete_at or 0, explicit=True) if self._body == b"COMMIT\0" else None
+                )
             case b"E":
                 self._failed = True
             case b"Z":

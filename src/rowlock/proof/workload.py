@@ -9,7 +9,6 @@ import asyncio
 import logging
 import os
 import signal
-import sqlite3
 import threading
 import time
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from rowlock.queue.retry import Backoff
 from rowlock.settings import Settings
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable
 
     from sqlalchemy.engine import Engine
@@ -97,8 +97,8 @@ class Workload:
         self._add("poison", self.poison, concurrency=1, max_deaths=POISON_DEATHS)
 
     def _add(self, name: str, handler: Callable[[Any], Any], **policy: Any) -> None:
-        policy = {"max_attempts": _MANY, "max_deaths": _MANY, "backoff": _SOON} | policy
-        self.app.flows[name] = Flow(name=name, handler=handler, **policy)
+        lasting: dict[str, Any] = {"max_attempts": _MANY, "max_deaths": _MANY, "backoff": _SOON}
+        self.app.flows[name] = Flow(name=name, handler=handler, **lasting | policy)
 
     # -- handlers ------------------------------------------------------------------------------------------
 
@@ -137,7 +137,7 @@ class Workload:
     def doomed(self, record: Record) -> None:
         """Fails until somebody has entered its cure; by then it is dead and has to be driven again."""
         with record.transaction() as tx:
-            query = f"SELECT 1 FROM {self._tables['cures']} WHERE record_id = :id"  # noqa: S608 - our own name
+            query = f"SELECT 1 FROM {self._tables['cures']} WHERE record_id = :id"
             if tx.execute(query, {"id": record.id}).first() is None:
                 raise LookupError(f"no cure for {record.key}")
             tx.execute(self._insert, self._effect(record))
@@ -187,9 +187,7 @@ class Workload:
 
     def keep_lock(self, stopping: threading.Event) -> None:
         """Takes the lock, appends to the fenced log while it holds it, gives it back; again and again."""
-        insert = (
-            f"INSERT INTO {self._tables['fenced']} (token, pid, at) VALUES (:token, :pid, {self._now})"
-        )
+        insert = f"INSERT INTO {self._tables['fenced']} (token, pid, at) VALUES (:token, :pid, {self._now})"
         ttl = max(1.0, self.app.settings.lease_seconds)
         while not stopping.is_set():
             try:
@@ -238,4 +236,4 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
 
 
 def _between(record: Record, shortest: float, longest: float) -> float:
-    return shortest + (longest - shortest) * (record.payload["draw"] % 1000) / 1000
+    return shortest + (longest - shortest) * float(record.payload["draw"] % 1000) / 1000

@@ -60,7 +60,13 @@ class Zygote:
 
     def fork(self, task: str, program: Program, log: Path, namespace: str | None = None) -> int:
         """Starts a process; its number."""
-        message = {"do": "fork", "task": task, "program": asdict(program), "log": str(log), "namespace": namespace}
+        message = {
+            "do": "fork",
+            "task": task,
+            "program": asdict(program),
+            "log": str(log),
+            "namespace": namespace,
+        }
         with self._sending:
             return self._ask(message)
 
@@ -84,7 +90,9 @@ class Zygote:
             print(json.dumps(message), file=self._process.stdin, flush=True)
             return self._answers.get(timeout=_ANSWER_SECONDS)
         except (BrokenPipeError, Empty):
-            raise ZygoteFailed(f"the zygote (code {self._process.poll()}) does not answer; see {self._log}") from None
+            raise ZygoteFailed(
+                f"the zygote (code {self._process.poll()}) does not answer; see {self._log}"
+            ) from None
 
     def _read(self) -> None:
         assert self._process.stdout is not None  # noqa: S101

@@ -94,7 +94,8 @@ class Stop(Nemesis):
         """The worst moment to wake is when somebody else is at work on the same record."""
         if monotonic() < ends and not self.ground.lookout.retaken(view.holdings):
             return 0.05
-        return self._wake(member, fault)
+        self._wake(member, fault)
+        return None
 
     def _wake(self, member: Member, fault: Fault) -> None:
         fault.lasted = self.ground.journal.second - fault.second
@@ -144,5 +145,3 @@ class Clock(Nemesis):
         file.write_text(jump)
         self.note(jump)
         return True
-
-
