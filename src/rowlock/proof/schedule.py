@@ -26,6 +26,7 @@ _TICK = 0.02
 _LONGEST_WAIT = 2.0
 # The work may be this much of the whole ahead of the faults, and as much is kept for those that come late.
 _LEAD = 0.08
+_MOST = 1 - 2 * _LEAD
 _LATER = 5
 
 
@@ -69,7 +70,7 @@ class Schedule:
     def allowed(self) -> float:
         """How much of the work may have been begun: the faults and the clock keep it back."""
         struck = self._struck / max(1, len(self._strikes))
-        return 1.0 if self.over else min(struck, self._elapsed()) * (1 - 2 * _LEAD) + _LEAD
+        return 1.0 if self.over else min(struck, self._elapsed()) * _MOST + _LEAD
 
     def _elapsed(self) -> float:
         return min(1.0, self._ground.journal.second / self._seconds) if self._seconds else 1.0
@@ -102,7 +103,7 @@ class Schedule:
         self._pause()
         while not self._stopping.is_set() and self._elapsed() < share:
             self._pause()
-        while not self._stopping.is_set() and monotonic() < give_up and self._done() < share:
+        while not self._stopping.is_set() and monotonic() < give_up and self._done() < share * _MOST:
             self._pause()
 
     def _strike(self, name: str) -> bool:

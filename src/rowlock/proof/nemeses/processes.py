@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _PATIENCE = 4.0
 _LOOK_AGAIN = 0.02
+# Of so many stops one is shorter than the lease; the others are not.
+_SHORT_STOP = 4
 # One strike of so many hits the enqueuer.
 _ENQUEUER = 15
 
@@ -65,7 +67,8 @@ class Stop(Nemesis):
     """SIGSTOP: for a moment; or beyond the lease, until others work on what it held. Then it wakes as a zombie."""
 
     name: ClassVar[str] = "stop"
-    share: ClassVar[float] = 0.3
+    share: ClassVar[float] = 0.35
+    _strikes = 0
 
     def strike(self) -> bool:
         ground = self.ground
@@ -81,7 +84,8 @@ class Stop(Nemesis):
                 member.signal(signal.SIGCONT)
                 return False
             member.state = "stopped"
-        if ground.random.random() < 0.25:
+        self._strikes += 1
+        if self._strikes % _SHORT_STOP == 0:
             fault = self.note("short", member, view)
             ground.later(ground.random.uniform(0.1, 0.6) * ground.lease, lambda: self._wake(member, fault))
         else:
