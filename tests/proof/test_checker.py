@@ -151,7 +151,9 @@ def test_a_record_that_nobody_enqueued_is_a_phantom(history):
 
 
 @pytest.mark.parametrize("columns", [{"token": 1}, {"instance": 70}])
-def test_an_effect_under_another_token_or_instance_than_the_completion_was_settled_by_a_stale_one(history, columns):
+def test_an_effect_under_another_token_or_instance_than_the_completion_was_settled_by_a_stale_one(
+    history, columns
+):
     history.replace("effects", 0, **columns)
     assert broken(history.find()) == {"stale_settled"}
 

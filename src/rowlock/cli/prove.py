@@ -63,6 +63,10 @@ def prove(
     html: Annotated[
         Path | None, typer.Option(metavar="FILE.html", help="Write the report as a page.", show_default=False)
     ] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.json", help="Write the figures to this file.", show_default=False),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The last line is a JSON object.")] = False,
 ) -> None:
     """Kill workers, stop them, cut them off, crash the database; then count what was lost and what happened twice.
@@ -81,15 +85,25 @@ def prove(
         lease=lease, ledger_url=ledger, own_server=postgres,
         faults=None if faults is None else tuple(name.strip() for name in faults.split(",") if name.strip()),
     )  # fmt: skip
-    report = _run(plan, folder, html, as_json=as_json)
+    for file in (html, figures):
+        if file is not None:  # what cannot be written is said now, and not when everything is over
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
+    report = _run(plan, folder)
+    if html is not None:
+        from rowlock.proof.page import page
+
+        html.write_text(page(report), encoding="utf-8")
+    if figures is not None:
+        figures.write_text(json.dumps(report.as_dict(), indent=2) + "\n", encoding="utf-8")
+    if as_json:
+        typer.echo(json.dumps(report.as_dict()))
     if not report.good:
         raise typer.Exit(1)
 
 
-def _run(plan: "Plan", folder: Path | None, html: Path | None, *, as_json: bool) -> "Report":
+def _run(plan: "Plan", folder: Path | None) -> "Report":
     from rich.console import Console
-
-    from rowlock.proof.page import page
 
     console = Console(highlight=False)
     with _folder(folder) as place:
@@ -100,11 +114,6 @@ def _run(plan: "Plan", folder: Path | None, html: Path | None, *, as_json: bool)
     ):
         console.print(printable(line), style="red", markup=False)
     _say_verdict(console, report, folder)
-    if html is not None:
-        html.write_text(page(report), encoding="utf-8")
-        console.print(f"The report is {html}.", markup=False)
-    if as_json:
-        typer.echo(json.dumps(report.as_dict()))
     return report
 
 

@@ -6,8 +6,13 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
+from sqlalchemy import create_engine
+from sqlalchemy.exc import DBAPIError
+
 from rowlock.clock import monotonic
+from rowlock.databases.url import parse_url
 from rowlock.proof.journal import Fault
+from rowlock.proof.routes import IN_THE_CLEAR
 
 if TYPE_CHECKING:
     import random
@@ -85,6 +90,23 @@ class Nemesis(ABC):
             has_lock=bool(view and view.has_lock),
         )
         return self.ground.journal.fault(fault)
+
+
+def no_proxy(arena: Arena) -> str | None:
+    """Why no proxy of ours can stand between the workers and the ledger; None when one can."""
+    if arena.dialect != "postgresql" or arena.server is not None:
+        return only_postgresql(arena)
+    url = parse_url(arena.settings.ledger_url)[1]
+    if url.host is None or url.host.startswith("/"):
+        return "the proxy needs a server with a TCP address, and the URL names none"
+    engine = create_engine(url.update_query_dict(IN_THE_CLEAR), connect_args={"connect_timeout": 5})
+    try:
+        engine.connect().close()
+    except DBAPIError as error:
+        return f"the proxy has to read the protocol, and this server does not speak it without TLS ({error.orig})"
+    finally:
+        engine.dispose()
+    return None
 
 
 def only_postgresql(arena: Arena) -> str | None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rowlock.proof.workload import Program
 
 _FAKETIME = "faketime/libfaketimeMT.so.1"
-_IN_THE_CLEAR = {"sslmode": "disable", "gssencmode": "disable"}
+IN_THE_CLEAR = {"sslmode": "disable", "gssencmode": "disable"}
 
 
 @dataclass(frozen=True)
@@ -72,11 +72,11 @@ class Routes:
         host, port = url.host or "127.0.0.1", url.port or 5432
         if self._faults & {"partition", "commit-loss"}:
             self.proxy = enter(Proxy(host, port))
-            self.all.append(Route("proxy", self._by("127.0.0.1", self.proxy.port, _IN_THE_CLEAR), zygote))
+            self.all.append(Route("proxy", self._by("127.0.0.1", self.proxy.port, IN_THE_CLEAR), zygote))
         if "partition" in self._faults and no_namespaces() is None:
             self.namespace = enter(Namespace(str(find_program("ip"))))
             self.far_proxy = enter(Proxy(host, port, listen=self.namespace.address))
-            far = self._by(self.namespace.address, self.far_proxy.port, _IN_THE_CLEAR)
+            far = self._by(self.namespace.address, self.far_proxy.port, IN_THE_CLEAR)
             self.all.append(Route("namespace", far, zygote, self.namespace.path))
         if "pooler" in self._faults:
             databases = {url.database, parse_url(self._program.second_url)[1].database}

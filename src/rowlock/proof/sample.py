@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # Of a thousand records. What is left over is fast.
-_SHARES = {"plain": 330, "slow": 80, "flaky": 40, "elsewhere": 50, "async": 20, "doomed": 8, "hanging": 2}
+_SHARES = {"plain": 550, "slow": 60, "flaky": 30, "elsewhere": 40, "async": 12, "doomed": 6, "hanging": 2}
 _FAST = "fast"
 POISON = "poison"
 # Each of them kills its process several times, together with everything that runs there.

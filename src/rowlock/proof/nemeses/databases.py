@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, ClassVar
 
 from rowlock.clock import monotonic
-from rowlock.proof.nemesis import Nemesis, only_postgresql
+from rowlock.proof.nemesis import Nemesis, no_proxy, only_postgresql
 
 if TYPE_CHECKING:
     from rowlock.proof.arena import Arena
@@ -73,7 +73,7 @@ class CommitLoss(Nemesis):
 
     @classmethod
     def missing(cls, arena: Arena) -> str | None:
-        return only_postgresql(arena)
+        return no_proxy(arena)
 
     def strike(self) -> bool:
         ground, proxy = self.ground, self.ground.routes.proxy

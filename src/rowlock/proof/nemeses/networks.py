@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from rowlock.proof.arena import find_program
-from rowlock.proof.nemesis import Nemesis, only_postgresql
+from rowlock.proof.nemesis import Nemesis, no_proxy, only_postgresql
 
 if TYPE_CHECKING:
     from rowlock.proof.arena import Arena
@@ -24,7 +24,7 @@ class Partition(Nemesis):
 
     @classmethod
     def missing(cls, arena: Arena) -> str | None:
-        return only_postgresql(arena)
+        return no_proxy(arena)
 
     def __init__(self, ground: Ground) -> None:
         super().__init__(ground)
