@@ -732,3 +732,23 @@ def test_waiters_are_woken_in_a_program_with_very_many_open_files(make_app):
         for file in many:
             os.close(file)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_lease_is_taken_in_the_name_of_the_instance_that_its_taker_is_by_then(app, other):
+    """Whoever waited for long may have become another instance: a dead one must not be named as the holder."""
+    taken = []
+    with app.lock("x"):
+        before = other.locks.instance.id
+
+        def wait_for_it():
+            with other.lock("x", wait=20):
+                taken.append((held_by(app), other.locks.instance.id))
+
+        waiter = threading.Thread(target=wait_for_it)
+        waiter.start()
+        eventually(lambda: sql(app.ledger, "SELECT count(*) FROM {s}lock_waiters")[0][0], "the line")
+        sql(app.ledger, f"UPDATE {{s}}service_instances SET state = 'dead' WHERE id = {before}")
+        other.locks.instance.beat()
+    waiter.join(20)
+    [(holder, instance)] = taken
+    assert holder == instance != before

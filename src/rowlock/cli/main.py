@@ -17,6 +17,7 @@ from rowlock.cli import (
     limits,
     locks,
     migrate,
+    prove,
     prune,
     records,
     run,
@@ -36,7 +37,7 @@ PANELS: dict[str, list[Callable[..., None] | typer.Typer]] = {
     "Work": [run.run, worker.worker, enqueue.enqueue],
     "Look": [status.status, why.why, instances.instances, limits.limits, services.group, schedules.group],
     "Operate": [records.group, dead.group, flows.group, locks.group, instances.drain, prune.prune],
-    "Other": [demo.demo, version.version],
+    "Other": [demo.demo, prove.prove, version.version],
 }
 
 

@@ -282,10 +282,13 @@ class Worker:
         done = clock.monotonic()
         for wish in wishes:
             self._lanes[wish.flow].claimed(by_flow[wish.flow], wish, now, done)
-        # Claimed by an incarnation that has ended meanwhile: they are not ours, and will be taken over.
         if holder == self.instance.id and self.instance.alive:
             for flow, held_records in by_flow.items():
                 self._hand_out(self._lanes[flow], held_records, holder)
+        elif claimed:
+            # This incarnation has ended meanwhile, and they will be taken over; or a heartbeat that is under way
+            # still saves it, and then nobody but us will ever take them: look when that is known.
+            self._audit_at = clock.monotonic() + self.settings.heartbeat_seconds
         return len(claimed)
 
     def _wishes(self, now: float) -> list[Wish]:
