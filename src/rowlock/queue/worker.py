@@ -196,8 +196,9 @@ class Worker:
             return False
         if self._grace_ends == 0.0:
             self._grace_ends = clock.monotonic() + self.settings.grace_seconds
-            self._hand_back(record for lane in self._lanes.values() for record in lane.executor.take_back())
             self._hand_back(record for lane in self._lanes.values() for record in lane.suspects)
+        # Again and again: a slot may have been about to wait for its flow's limit when we looked.
+        self._hand_back(record for lane in self._lanes.values() for record in lane.executor.take_back())
         if self._leave_now.is_set() or clock.monotonic() >= self._grace_ends:
             for lane in self._lanes.values():
                 self._hand_back(list(lane.in_hand.values()))
