@@ -6,14 +6,13 @@ What it had enqueued it enqueues again; every key is accepted once.
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import threading
 from contextlib import nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rowlock.errors import LedgerError
+from rowlock.proof.position import Position
 from rowlock.proof.sample import samples
 from rowlock.proof.workload import Workload, schema_of
 
@@ -27,24 +26,6 @@ _OVERLAP = 2 * _CHUNK
 _MOST_LIVE = 10_000  # so that the queue is a queue, and not an archive
 _PAUSE = 0.05
 _LATER = 0.3
-
-
-class Position:
-    """A number in a file: the run says how far it may go, the enqueuer how far it came."""
-
-    def __init__(self, folder: str | Path, name: str) -> None:
-        self._path = Path(folder) / name
-
-    def read(self) -> int:
-        try:
-            return int(self._path.read_text())
-        except FileNotFoundError:
-            return 0
-
-    def write(self, number: int) -> None:
-        fresh = self._path.with_suffix(".new")
-        fresh.write_text(str(number))
-        os.replace(fresh, self._path)  # noqa: PTH105 - whoever is killed here leaves a whole number behind
 
 
 class Enqueuer:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import text
 
+from rowlock.clock import as_datetime
 from rowlock.proof.sample import samples
-from rowlock.proof.workload import LOCK, MAX_ATTEMPTS, POISON_DEATHS, open_second, schema_of, tables
+from rowlock.proof.workload import LOCK, MAX_ATTEMPTS, POISON_DEATHS, TICK, open_second, schema_of, tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -75,6 +77,7 @@ class Facts:
             ),
         )  # fmt: skip
         self._from_ledger(arena)
+        self._expect_ticks(arena)
         self._from_second(arena)
         self.add("faults", ((n, f.kind, f.detail, f.at, f.lasted) for n, f in enumerate(journal.faults)))
         self.add(
@@ -120,6 +123,23 @@ class Facts:
                     rows = connection.execute(text(select), execution_options={"yield_per": _PAGE})
                     for page in rows.partitions():
                         self.add(table, (tuple(row) for row in page))
+
+    def _expect_ticks(self, arena: Arena) -> None:
+        """One record for every second from the first tick to the last one that the schedule's row has."""
+        rows = [row for row in arena.ledger.run_safely("schedules") if row.schedule_name == TICK.name]
+        first = self.connection.execute(
+            "SELECT min(key) FROM records WHERE flow = ?", (TICK.flow,)
+        ).fetchone()[0]
+        if not rows or first is None:
+            return
+        tick = datetime.fromisoformat(first.partition("@")[2])
+        last = as_datetime(rows[0].last_tick_at)
+        assert last is not None  # noqa: S101 - it is never null
+        ticks = []
+        while tick <= last:
+            ticks.append((TICK.flow, TICK.key(tick), "completed", "ledger", None, None))
+            tick += timedelta(seconds=1)
+        self.add("expected", ticks)
 
     def _from_second(self, arena: Arena) -> None:
         engine = open_second(arena.second_url)

@@ -14,13 +14,13 @@ from rowlock.clock import monotonic
 from rowlock.errors import ConfigurationError, RowlockError
 from rowlock.proof.arena import Arena
 from rowlock.proof.checker import check
-from rowlock.proof.enqueuer import Position
 from rowlock.proof.facts import Facts
 from rowlock.proof.fleet import Fleet
 from rowlock.proof.journal import Journal
 from rowlock.proof.lookout import Lookout
 from rowlock.proof.nemeses import NEMESES
 from rowlock.proof.nemesis import Ground
+from rowlock.proof.position import Position
 from rowlock.proof.report import Report
 from rowlock.proof.routes import Routes, no_namespaces
 from rowlock.proof.schedule import Schedule, draw

@@ -20,8 +20,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from rowlock.app import Rowlock
 from rowlock.databases.url import parse_url
 from rowlock.errors import LeaseLost, LedgerError, LockHeld
+from rowlock.proof.position import Position
 from rowlock.queue.flow import Flow
 from rowlock.queue.retry import Backoff
+from rowlock.queue.schedule import Schedule
+from rowlock.queue.scheduler import Scheduler
 from rowlock.settings import Settings
 
 if TYPE_CHECKING:
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("rowlock.proof")
 
 LOCK = "proof"
+TICK = Schedule(name="tick", cron="* * * * * *", flow="tick", missed="all")
 _MANY = 1000  # attempts and deaths that only a bug uses up: the nemesis strikes whoever it meets
 DOOMED_ATTEMPTS = 3
 POISON_DEATHS = 3
@@ -95,6 +99,9 @@ class Workload:
         self._add("hanging", self.hanging, concurrency=1, timeout=_HANG_SECONDS / 2)
         self._add("doomed", self.doomed, concurrency=1, max_attempts=DOOMED_ATTEMPTS)
         self._add("poison", self.poison, concurrency=1, max_deaths=POISON_DEATHS)
+        self._add(TICK.flow, self.fast, concurrency=1)
+        self._records = program.records
+        self._enqueued = Position(program.folder, "enqueued")
 
     def _add(self, name: str, handler: Callable[[Any], Any], **policy: Any) -> None:
         lasting: dict[str, Any] = {"max_attempts": _MANY, "max_deaths": _MANY, "backoff": _SOON}
@@ -203,19 +210,39 @@ class Workload:
                 logger.info("the lock: %s", error)
                 stopping.wait(_LOCK_PAUSE)
 
+    # -- the schedule --------------------------------------------------------------------------------------
+
+    def keep_schedule(self, stopping: threading.Event) -> None:
+        """A tick a second, from whoever is alive, for as long as records are enqueued."""
+        scheduler = Scheduler(self.app.ledger, [TICK], self.app.locks.instance, self.app.enqueue)
+        started = False
+        while self._enqueued.read() < self._records and not stopping.wait(_LOCK_PAUSE):
+            if not started:
+                try:
+                    scheduler.start()
+                    started = True
+                except LedgerError as error:
+                    logger.info("the schedule: %s", error)
+        scheduler.stop()
+
     # -- life ----------------------------------------------------------------------------------------------
 
     def run(self) -> None:
         """One worker, until a signal."""
         stopping = threading.Event()
-        locker = threading.Thread(target=self.keep_lock, args=(stopping,), name="proof-lock", daemon=True)
+        beside = [
+            threading.Thread(target=target, args=(stopping,), name=name, daemon=True)
+            for name, target in (("proof-lock", self.keep_lock), ("proof-schedule", self.keep_schedule))
+        ]
         worker = self.app.worker()
-        locker.start()
+        for thread in beside:
+            thread.start()
         try:
             worker.run()
         finally:
             stopping.set()
-            locker.join(self.app.settings.lease_seconds)
+            for thread in beside:
+                thread.join(self.app.settings.lease_seconds)
             self.app.close()
             if self._second is not None:
                 self._second.dispose()
