@@ -7,8 +7,10 @@ BIN := .venv/bin
 UV := UV_PYTHON_DOWNLOADS=never $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python
 WORKERS ?= 2
 BENCH ?= queue
+RECORDS ?= 1000000
+KILLS ?= 1050
 
-.PHONY: demo test lint bench prove docs pins clean
+.PHONY: demo test lint bench prove search docs pins clean
 
 demo: .venv/.runtime
 	$(BIN)/rowlock demo
@@ -25,10 +27,14 @@ lint: .venv/.dev
 bench: .venv/.dev
 	$(BIN)/python -m bench.$(BENCH)
 
-# Long runs: the protocol's state machine over many more orders of events, and the demo at ten times its size.
+# A million records on PostgreSQL, a thousand kills that hit, and every other fault that this machine can do.
 prove: .venv/.dev
-	ROWLOCK_PROTOCOL_EXAMPLES=2000 $(BIN)/python -m pytest tests/ledger/test_protocol.py --timeout 1800 -n 2
-	$(BIN)/rowlock demo --records 100000
+	$(BIN)/rowlock prove --postgres --records $(RECORDS) --kills $(KILLS) --workers 5 \
+		--html docs/proof/report.html --figures docs/proof/report.json
+
+# The protocol's state machine, over many more orders of events than the tests try.
+search: .venv/.dev
+	ROWLOCK_PROTOCOL_EXAMPLES=2000 $(BIN)/python -m pytest tests/ledger/test_protocol.py tests/ledger/test_lock_protocol.py --timeout 1800 -n 2
 
 # The reference is made from the code, and the picture in the README from the demo.
 docs: .venv/.dev

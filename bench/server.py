@@ -30,8 +30,8 @@ def say(text: str) -> None:
 class Server:
     """fsync on, synchronous_commit on: what is measured is what a production server would do."""
 
-    def __init__(self) -> None:
-        self._local = LocalPostgres(durable=True, options={"shared_buffers": "1GB"})
+    def __init__(self, options: dict[str, str] | None = None) -> None:
+        self._local = LocalPostgres(durable=True, options={"shared_buffers": "1GB", **(options or {})})
 
     def __enter__(self) -> Self:
         self._local.__enter__()

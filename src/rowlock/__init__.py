@@ -1,4 +1,7 @@
-"""Many copies of one program, one database, every piece of work done once."""
+"""Many copies of one program, one database, every piece of work done once.
+
+PYTEST_DONT_REWRITE: pytest would warn whoever imported this before it, because the package has a pytest plugin.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -174,7 +175,8 @@ class Rowlock:
                 breaker=breaker,
             )
             self.flows[name] = flow
-            handler.flow = flow  # type: ignore[attr-defined]
+            with suppress(AttributeError):  # a method or a builtin takes no attributes, and needs none
+                handler.flow = flow  # type: ignore[attr-defined]
             return handler
 
         return register
@@ -311,9 +313,10 @@ class Rowlock:
         """
 
         def register(handler: Handler) -> Handler:
-            if not hasattr(handler, "flow"):
+            flow: Flow | None = getattr(handler, "flow", None)
+            if flow is None:
                 self.flow(name or handler.__name__)(handler)
-            flow: Flow = handler.flow  # type: ignore[attr-defined]
+                flow = self.flows[name or handler.__name__]
             schedule = Schedule(
                 name=name or flow.name,
                 cron=cron,

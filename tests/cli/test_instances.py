@@ -86,7 +86,9 @@ def test_an_instance_that_nobody_knows(cli, cli_ledger, cli_app, command):
 @pytest.fixture
 def draining(cli, cli_ledger, cli_home, cli_start, monkeypatch):
     """A worker that is in the middle of something."""
-    monkeypatch.setenv("ROWLOCK_LEASE_SECONDS", "3")
+    # It hears of the drain with its next heartbeat, and must not lose its lease on a busy machine.
+    monkeypatch.setenv("ROWLOCK_LEASE_SECONDS", "15")
+    monkeypatch.setenv("ROWLOCK_GRACE_SECONDS", "120")
     (cli_home / "program.py").write_text(PROGRAM)
     cli.ok("flows", "add", "slow")
     cli.ok("enqueue", "slow", "--payload", '{"id": "x"}', "--key", "id")
@@ -111,11 +113,13 @@ def test_a_worker_that_is_drained_finishes_and_leaves(cli, draining, cli_home):
         "y": "pending",
     }
     assert "is already stopped" in cli.refused("drain", "busy")
+    assert "has left" in cli.ok("drain", "busy", "--wait"), "that is what was waited for"
 
 
-def test_a_worker_that_dies_while_it_drains(cli, draining):
+def test_a_worker_that_dies_while_it_drains(cli, draining, cli_sql):
     draining.send_signal(signal.SIGKILL)
     draining.wait(30)
+    cli_sql("UPDATE {}service_instances SET expires_at = started_at WHERE name = 'busy'")
     assert "fell silent" in cli.refused("drain", "busy", "--wait")
     with Rowlock() as app:
         app.ledger.run("bury_instances")

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
+import threading
 
 import pytest
+from sqlalchemy import create_engine
+from sqlalchemy.engine.default import DefaultDialect
+
+from rowlock.integrations.pytest.boundaries import Boundaries
+from rowlock.integrations.pytest.drivers import watch_sqlalchemy
 
 pytest_plugins = ["pytester"]
 
@@ -200,6 +207,27 @@ def test_commits_past_sqlalchemy_are_seen(verdict, driver):
     assert "of 5 kills, 2 left effects" in said
 
 
+def test_any_driver_below_sqlalchemy_is_seen(tmp_path, monkeypatch):
+    """One that we know nothing about: here SQLite, whose own connections nobody watches."""
+    monkeypatch.setattr(DefaultDialect, "do_commit", DefaultDialect.do_commit)  # put back at the end
+    trace = os.open(tmp_path / "trace", os.O_CREAT | os.O_RDWR)
+    watch_sqlalchemy(Boundaries(trace, kill_at=None))
+    engine = create_engine(f"sqlite:///{tmp_path}/own.db")
+
+    def write() -> None:
+        with engine.begin() as connection:
+            connection.exec_driver_sql("CREATE TABLE effects (record_key text)")
+            connection.exec_driver_sql("INSERT INTO effects VALUES ('a')")
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    thread.join()
+    engine.dispose()
+    os.close(trace)
+    reached = (tmp_path / "trace").read_text().splitlines()
+    assert reached == ["before the COMMIT of a transaction", "after the COMMIT of a transaction"]
+
+
 def test_a_programs_own_engine_may_cross_the_fork(verdict):
     """Its pooled connection is the parent's: two processes that talk on it would hear each other's replies."""
     said = verdict(
@@ -207,8 +235,9 @@ def test_a_programs_own_engine_may_cross_the_fork(verdict):
         engines = []
 
         def open_engine(app):
-            setup(app)
             engines.append(create_engine(app.ledger.url))
+            with engines[-1].begin() as connection:  # which stays open in the pool
+                connection.exec_driver_sql("CREATE TABLE effects (record_key text)")
 
         def seen(app):
             with engines[-1].connect() as connection:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import resource
 import threading
 
 import pytest
@@ -702,3 +704,51 @@ def test_closing_the_app_inside_an_async_block_opens_nothing_again(app, other):
 
     asyncio.run(main())
     assert other.try_lock("x")
+
+
+def test_waiters_are_woken_in_a_program_with_very_many_open_files(make_app):
+    """More than select() can wait for."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 2000:
+        pytest.skip("this account may not open so many")
+    app = make_app(poll_seconds=3600)
+    other = make_app(on=app)
+    held, got = app.lock("x", ttl=3600).acquire(), threading.Event()
+
+    def wait_for_it() -> None:
+        with other.lock("x"):
+            got.set()
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2000), hard))
+    thread = threading.Thread(target=wait_for_it)
+    many = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    try:
+        thread.start()
+        eventually(lambda: sql(app.ledger, "SELECT count(*) FROM {s}lock_waiters")[0][0] == 1)
+        held.release()
+        assert got.wait(30)
+        thread.join()
+    finally:
+        for file in many:
+            os.close(file)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_lease_is_taken_in_the_name_of_the_instance_that_its_taker_is_by_then(app, other):
+    """Whoever waited for long may have become another instance: a dead one must not be named as the holder."""
+    taken = []
+    with app.lock("x"):
+        before = other.locks.instance.id
+
+        def wait_for_it():
+            with other.lock("x", wait=20):
+                taken.append((held_by(app), other.locks.instance.id))
+
+        waiter = threading.Thread(target=wait_for_it)
+        waiter.start()
+        eventually(lambda: sql(app.ledger, "SELECT count(*) FROM {s}lock_waiters")[0][0], "the line")
+        sql(app.ledger, f"UPDATE {{s}}service_instances SET state = 'dead' WHERE id = {before}")
+        other.locks.instance.beat()
+    waiter.join(20)
+    [(holder, instance)] = taken
+    assert holder == instance != before

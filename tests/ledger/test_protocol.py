@@ -39,8 +39,20 @@ from tests.support.ledgers import (
 )
 
 LEASE = 30.0
+NOT_PLAYED = {
+    "start",
+    "prune",
+    "bury",
+}  # they have tests of their own; a burial takes three deaths of one record
 WORKERS = st.integers(0, 2)
 TABLES = ("processing_queue", "processing_history", "record_keys", "record_attempts", "service_instances")
+
+
+def holdings(machine):
+    """A holding that was given out, however long ago; often, if there is one, one that still counts."""
+    ever = st.sampled_from(machine.holdings)
+    now = [(key, thing.token) for key, thing in machine.things.items() if thing.holder is not None]
+    return st.one_of(ever, st.sampled_from(now)) if now else ever
 
 
 class Protocol(RuleBasedStateMachine):
@@ -59,6 +71,7 @@ class Protocol(RuleBasedStateMachine):
         self.paused = False
         self.workers = [register(self.ledger, LEASE) for _ in range(3)]
         self.model = Machine(RECORD)
+        self.enqueue(list("wxyz"), 0)  # or half of all steps would find nothing to act on
 
     # -- what may happen -----------------------------------------------------------------------------------
 
@@ -66,13 +79,19 @@ class Protocol(RuleBasedStateMachine):
         keys=st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=4, unique=True),
         priority=st.integers(0, 2),
     )
+    def enqueue_some(self, keys, priority):
+        self.enqueue(keys, priority)
+
     def enqueue(self, keys, priority):
         self.batch += 1
         for id_ in put(self.ledger, *keys, priority=priority, batch=self.batch):
             assert self.model.do("enqueue", id_)
 
-    @rule(worker=WORKERS, limit=st.integers(1, 4))
-    def claim(self, worker, limit):
+    @rule(worker=WORKERS, limit=st.integers(1, 4), revived=st.booleans())
+    def claim(self, worker, limit, revived):
+        if revived:
+            self.restart(worker)
+            self.pause_or_resume(paused=False)
         instance = self.workers[worker]
         held = claim(self.ledger, instance, limit=limit)
         assert len(held) <= limit
@@ -84,14 +103,14 @@ class Protocol(RuleBasedStateMachine):
     @precondition(lambda self: self.model.holdings)
     @rule(data=st.data(), worker=WORKERS)
     def complete(self, data, worker):
-        id_, token = data.draw(st.sampled_from(self.model.holdings))
+        id_, token = data.draw(holdings(self.model))
         settled, _ = self.ledger.exchange(self.workers[worker], [Completion(id_, token, "1")], [])
         self._expect("complete", id_, token, settled)
 
     @precondition(lambda self: self.model.holdings)
     @rule(data=st.data(), final=st.booleans())
     def fail(self, data, final):
-        id_, token = data.draw(st.sampled_from(self.model.holdings))
+        id_, token = data.draw(holdings(self.model))
         failure = Failure(id_, token, final, 5.0, "why", "failed", "E", "m", None, "fp")
         settled = self.ledger.fail(1, [failure])
         self._expect("fail for good" if final else "fail", id_, token, settled)
@@ -99,16 +118,22 @@ class Protocol(RuleBasedStateMachine):
     @precondition(lambda self: self.model.holdings)
     @rule(data=st.data(), delay=st.sampled_from([0.0, 5.0]))
     def release(self, data, delay):
-        id_, token = data.draw(st.sampled_from(self.model.holdings))
+        id_, token = data.draw(holdings(self.model))
         settled = self.ledger.release(1, [Release(id_, token, delay)])
         self._expect("postpone" if delay else "hand back", id_, token, settled)
 
     @precondition(lambda self: self.model.holdings)
     @rule(data=st.data())
     def say_how_far_it_is(self, data):
-        id_, token = data.draw(st.sampled_from(self.model.holdings))
+        id_, token = data.draw(holdings(self.model))
         rows = self.ledger.run("progress", id=id_, token=token, progress=0.5)
         self._expect("progress", id_, token, {id_} if rows else set())
+
+    @precondition(lambda self: self.model.holdings)
+    @rule(data=st.data())
+    def start(self, data):
+        id_, token = data.draw(holdings(self.model))
+        self._expect("start", id_, token, self.ledger.start([(id_, token)]))
 
     def _expect(self, action, id_, token, settled):
         """Accepted if and only if the model accepts it: this holding is the one that counts."""
@@ -136,6 +161,9 @@ class Protocol(RuleBasedStateMachine):
                 beat(self.ledger, instance)
 
     @rule(worker=WORKERS)
+    def come_back(self, worker):
+        self.restart(worker)
+
     def restart(self, worker):
         """A new incarnation beside the zombie; only if the old one is gone, or it would hold its records for ever."""
         if not beat(self.ledger, self.workers[worker]):
@@ -174,8 +202,11 @@ class Protocol(RuleBasedStateMachine):
         done = self.ledger.cancel([id_], "test")
         assert done == ([id_] if self.model.do("cancel", id_) else [])
 
-    @rule(paused=st.booleans())
-    def pause_or_resume(self, paused):
+    @rule()
+    def pause(self):
+        self.pause_or_resume(paused=True)
+
+    def pause_or_resume(self, *, paused):
         self.ledger.set_flow_state("f", "paused" if paused else "active", "test")
         self.paused = paused
 
@@ -238,7 +269,7 @@ class LeaseProtocol(RuleBasedStateMachine):
     @precondition(lambda self: self.model.holdings)
     @rule(data=st.data(), worker=WORKERS, action=st.sampled_from(["renew", "fence", "release"]))
     def act_on_a_holding(self, data, worker, action):
-        _, token = data.draw(st.sampled_from(self.model.holdings))
+        _, token = data.draw(holdings(self.model))
         held = HeldSlot("x", 0, token)
         match action:
             case "renew":
@@ -296,3 +327,91 @@ def test_the_promises_hold_in_any_order(protocol, kind, tmp_path, request):
                     suppress_health_check=list(HealthCheck),
                 ),
             )
+
+
+class Chosen:
+    """Stands in for Hypothesis where a test chooses for itself."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def draw(self, _strategy):
+        return self.value
+
+
+@pytest.fixture
+def played(monkeypatch):
+    """The actions that the model accepted."""
+    accepted, do = set(), Machine.do
+
+    def noted(self, action, key, **more):
+        done = do(self, action, key, **more)
+        accepted.update({action} if done else ())
+        return done
+
+    monkeypatch.setattr(Machine, "do", noted)
+    return accepted
+
+
+def test_every_arrow_of_a_record_is_walked_once(ledger, ledger_clock, played):
+    """Chance may leave some out; this does not."""
+    Protocol.ledger, Protocol.clock = ledger, ledger_clock
+    walk = Protocol()
+
+    def step(rule_, *arguments, **more):
+        getattr(walk, rule_)(*arguments, **more)
+        walk.the_ledger_and_the_model_agree()
+
+    def claim_all():
+        step("come_back", 0)
+        step("claim", 0, 4, revived=False)
+        return walk.model.holdings[-len(walk.model.held_by(walk.workers[0])) :]
+
+    walk.begin()
+    first, second, third, fourth = (Chosen(holding) for holding in claim_all())
+    step("say_how_far_it_is", first)
+    step("complete", first, 0)
+    step("fail", second, final=False)
+    step("hurry", Chosen(second.value[0]))
+    step("fail", third, final=True)
+    step("redrive", Chosen(third.value[0]))
+    step("release", fourth, delay=5.0)
+    step("time_passes")
+    for holding in claim_all():
+        step("release", Chosen(holding), delay=0.0)
+    for _ in range(3):
+        for holding in claim_all():
+            step("start", Chosen(holding))
+        step("fall_silent", 0)
+    step("redrive", Chosen(second.value[0]))
+    step("cancel", Chosen(second.value[0]))
+    assert played == {arrow.action for arrow in RECORD} - {
+        "prune"
+    }  # what is pruned is not there to be compared
+
+
+def test_every_arrow_of_a_lease_is_walked_once(ledger, ledger_clock, played):
+    LeaseProtocol.ledger, LeaseProtocol.clock = ledger, ledger_clock
+    walk = LeaseProtocol()
+    walk.begin()
+
+    def act(action):
+        walk.act_on_a_holding(Chosen(walk.model.holdings[-1]), 0, action)
+
+    for step in (
+        lambda: walk.take(0),
+        lambda: walk.ask_again(Chosen(1)),
+        lambda: act("renew"),
+        lambda: act("fence"),
+        walk.time_passes,
+        lambda: act("fence"),  # refused: its time is up, though nobody has taken it
+        lambda: act("renew"),
+        lambda: walk.take(1),
+        lambda: act("release"),
+        lambda: walk.take(2),
+        walk.force,
+    ):
+        step()
+        walk.the_ledger_and_the_model_agree()
+        walk.the_history_of_holdings_adds_up()
+    assert played == {arrow.action for arrow in LEASE_TABLE}

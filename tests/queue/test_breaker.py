@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from rowlock import Backoff, Breaker, ConfigurationError, Reject, RetryLater
@@ -42,6 +44,7 @@ def site(app):
     @app.flow("fetch", breaker=BREAKER, backoff=LATER, max_attempts=50, concurrency=2)
     def fetch(record):
         Site.calls += 1
+        time.sleep(0.005)  # a site takes its time to fail, so that some records are left to try
         match record.payload:
             case "bad":
                 raise Reject("not a page")
@@ -62,12 +65,12 @@ def paused(app):
 
 
 def test_a_flow_that_fails_too_often_pauses_itself_and_says_why(app, site):
-    ids = app.enqueue("fetch", [f"page {n}" for n in range(500)]).ids
+    ids = app.enqueue("fetch", [f"page {n}" for n in range(1000)]).ids
     with app.worker():
         eventually(lambda: paused(app))
         row = flow(app)
         eventually(lambda: flow(app).processing == 0, "everything handed back")
-        assert site.calls < 500
+        assert site.calls < 1000
         assert row.breaker == "open"
         assert 0 < row.probe_seconds <= 30
         assert "attempts failed within 60 s" in row.reason
@@ -80,7 +83,7 @@ def test_a_flow_that_fails_too_often_pauses_itself_and_says_why(app, site):
 
 
 def test_after_the_pause_a_few_are_tried_and_a_good_try_closes_it(app, site, clock):
-    app.enqueue("fetch", range(200))
+    app.enqueue("fetch", range(1000))
     with app.worker():
         eventually(lambda: paused(app) and flow(app).processing == 0)
         before, site.down = site.calls, False
@@ -93,7 +96,7 @@ def test_after_the_pause_a_few_are_tried_and_a_good_try_closes_it(app, site, clo
 
 
 def test_a_try_that_fails_waits_for_longer_and_no_more_than_the_longest(app, site, clock):
-    app.enqueue("fetch", range(200))
+    app.enqueue("fetch", range(1000))
     with app.worker() as _one, app.worker() as _two:
         eventually(lambda: paused(app) and flow(app).processing == 0)
         for trips, pause in ((2, 60), (3, 100), (4, 100)):
@@ -112,7 +115,7 @@ def _breaker(app):
 
 
 def test_it_survives_the_instance_that_tripped_it_and_another_probes(app, site, clock, make_app):
-    app.enqueue("fetch", range(200))
+    app.enqueue("fetch", range(1000))
     with app.worker():
         eventually(lambda: paused(app) and flow(app).processing == 0)
     site.down = False
@@ -166,7 +169,7 @@ def test_what_a_person_said_about_the_flow_is_never_overruled(app, site, clock, 
 
 
 def test_a_persons_resume_closes_it(app, site):
-    app.enqueue("fetch", range(200))
+    app.enqueue("fetch", range(1000))
     with app.worker():
         eventually(lambda: paused(app) and flow(app).processing == 0)
         site.down = False

@@ -67,7 +67,7 @@ def test_handlers_start_only_within_the_limit(app, limited):
     assert drain(app).completed == 20
     assert 1 <= limited.most <= 2
     assert row(app).reserved >= 20
-    assert row(app).in_use == 0
+    eventually(lambda: row(app).in_use == 0, "the last slot given back")
 
 
 def test_workers_share_one_limit(app, limited, make_app):

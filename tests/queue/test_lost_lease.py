@@ -193,3 +193,31 @@ def test_a_hand_back_whose_reply_was_lost_is_not_a_stale_write(app, monkeypatch)
     assert runs == [1, 1]
     assert worker.instance.counters.completed == 1
     assert worker.instance.counters.stale_refused == 0
+
+
+def test_a_claim_that_arrives_when_the_deadline_just_passed_is_adopted_if_the_next_heartbeat_is_in_time(
+    make_app, monkeypatch
+):
+    """The ledger says that we hold it and our heartbeat keeps it: nobody else will ever take it over."""
+    app = make_app(lease_seconds=1.5)
+    app.flow("pay")(lambda record: None)
+    worker = app.worker()
+    real = worker._settler.exchange
+    late = threading.Event()
+
+    def exchange(holder, wishes):
+        claimed = real(holder, wishes)
+        if claimed and not late.is_set():
+            late.set()
+            worker.instance._deadline = 0.0
+        return claimed
+
+    monkeypatch.setattr(worker._settler, "exchange", exchange)
+    monkeypatch.setattr(worker._watchdog, "look", lambda: None)  # it looks now and then: not at this moment
+    [record_id] = app.enqueue("pay", [1]).ids
+    with worker:
+        first = worker.instance.id
+        assert late.wait(20)
+        worker.instance.beat()
+        eventually(lambda: find(app.ledger, record_id).status == "completed", "the completion")
+        assert worker.instance.id == first

@@ -113,7 +113,7 @@ def drain(
         inspector = Inspector(opened)
         id_ = inspector.find_instance(instance)
         if not opened.run_safely("instance_drain", id=id_):
-            _refuse_the_dead(inspector.instance_in_full(id_))
+            _refuse_the_gone(inspector.instance_in_full(id_), wait=wait)
         if wait:
             _wait(opened, id_, timeout)
         found = inspector.instance_in_full(id_)
@@ -127,9 +127,9 @@ def drain(
         say(f"Instance {id_} ({found['name']}) drains; it still holds {_holdings(found)}.")
 
 
-def _refuse_the_dead(found: dict[str, Any]) -> None:
-    """One that drains already is no error."""
-    if found["state"] in ("dead", "stopped"):
+def _refuse_the_gone(found: dict[str, Any], *, wait: bool) -> None:
+    """One that drains already is no error; nor one that has left, for whoever waits for just that."""
+    if found["state"] == "dead" or (found["state"] == "stopped" and not wait):
         raise Refused(
             f"Instance {found['id']} ({found['name']}) is already {found['state']}: {found['ended_reason']}. There is "
             "nobody to ask."

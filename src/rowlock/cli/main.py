@@ -18,6 +18,7 @@ from rowlock.cli import (
     limits,
     locks,
     migrate,
+    prove,
     prune,
     records,
     run,
@@ -47,7 +48,7 @@ PANELS: dict[str, list[Callable[..., None] | typer.Typer]] = {
         prune.prune,
         tokens.group,
     ],
-    "Other": [demo.demo, version.version],
+    "Other": [demo.demo, prove.prove, version.version],
 }
 
 

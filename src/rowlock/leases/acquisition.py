@@ -82,7 +82,9 @@ class Acquisition:
         ticket = NO_TICKET if self.ticket is None else self.ticket
         if self.ticket is not None:
             self._keep_place()
-        self.lease = self._keeper.take(self._wanted, ticket=ticket, owner=self._owner, writes=self._writes)
+        # As who we are now: this process may have become another instance while it waited.
+        wanted = self._wanted._replace(holder=self._keeper.holder)
+        self.lease = self._keeper.take(wanted, ticket=ticket, owner=self._owner, writes=self._writes)
         if self.lease is not None:
             return self.lease
         slots = locks.look(self.name, self._wanted.slots, ticket)

@@ -68,8 +68,11 @@ class Listener:
             driver.autocommit = True
             driver.execute(f'LISTEN "{self._channel}"')
             self._wake([])  # whatever came before we listened
+            waiting = select.poll()  # select() itself fails in a program with more than 1,024 open files
+            waiting.register(driver.fileno(), select.POLLIN)
+            waiting.register(self._bell, select.POLLIN)
             while not self._stopping.is_set():
-                select.select([driver, self._bell], [], [], _LISTEN_SECONDS)
+                waiting.poll(_LISTEN_SECONDS * 1000)
                 announced = _announced(driver.pgconn)
                 if announced:
                     self._wake(announced)

@@ -21,14 +21,13 @@ _LATE = 0.1
 class Asker:
     """One who waits for an answer of `Moments`."""
 
-    __slots__ = ("answered", "got", "interval", "longest", "received", "sent", "wait")
+    __slots__ = ("answered", "got", "longest", "received", "sent", "wait")
 
     def __init__(self, longest: float) -> None:
         self.longest = longest
         self.answered = False
         self.got = False
         self.wait = 0.0
-        self.interval = 0.0
         self.sent = self.received = 0.0
 
 
@@ -71,7 +70,7 @@ class Moments:
                 if row is None:  # no rate any more: nothing to wait for
                     asker.got = True
                     continue
-                asker.got, asker.interval = number < row.got, row.interval_seconds
+                asker.got = number < row.got
                 asker.wait = max(0.0, row.wait + min(number, row.got) * row.interval_seconds)
             self._line = [asker for asker in self._line if not asker.answered]
 

@@ -207,8 +207,9 @@ class Worker:
             return False
         if self._grace_ends == 0.0:
             self._grace_ends = clock.monotonic() + self.settings.grace_seconds
-            self._hand_back(record for lane in self._lanes.values() for record in lane.executor.take_back())
             self._hand_back(record for lane in self._lanes.values() for record in lane.suspects)
+        # Again and again: a slot may have been about to wait for its flow's limit when we looked.
+        self._hand_back(record for lane in self._lanes.values() for record in lane.executor.take_back())
         if self._leave_now.is_set() or clock.monotonic() >= self._grace_ends:
             for lane in self._lanes.values():
                 self._hand_back(list(lane.in_hand.values()))
@@ -293,10 +294,13 @@ class Worker:
         done = clock.monotonic()
         for wish in wishes:
             self._lanes[wish.flow].claimed(by_flow[wish.flow], wish, now, done)
-        # Claimed by an incarnation that has ended meanwhile: they are not ours, and will be taken over.
         if holder == self.instance.id and self.instance.alive:
             for flow, held_records in by_flow.items():
                 self._hand_out(self._lanes[flow], held_records, holder)
+        elif claimed:
+            # This incarnation has ended meanwhile, and they will be taken over; or a heartbeat that is under way
+            # still saves it, and then nobody but us will ever take them: look when that is known.
+            self._audit_at = clock.monotonic() + self.settings.heartbeat_seconds
         return len(claimed)
 
     def _wishes(self, now: float) -> list[Wish]:
