@@ -42,7 +42,7 @@ def test_the_copy_is_what_is_run(tmp_path):
 def test_a_mutation_is_seen_by_a_short_proof(name, violation, tmp_path):
     copy = BY_NAME[name].apply(tmp_path)
     command = [
-        "rowlock.cli", "prove", "--postgres", "--json", "--records", "1500", "--kills", "30", "--faults", "stop",
+        "rowlock.cli", "prove", "--postgres", "--json", "--records", "2500", "--kills", "30", "--faults", "stop",
         "--lease", "1", "--workers", "5", "--seed", "3",
     ]  # fmt: skip
     done = run(copy, *command)

@@ -91,14 +91,15 @@ class Lookout:
         return bool(rows)
 
     def retaken(self, holdings: list[Holding]) -> bool:
-        """True when another instance works on one of these."""
-        ids = ", ".join(str(holding.id) for holding in holdings) or "0"
+        """True when another instance is at work on one of these: its handler has started there too, if it had before."""
+        begun = {holding.id: holding for holding in holdings if holding.started}
+        before = begun or {holding.id: holding for holding in holdings}
+        ids = ", ".join(map(str, before)) or "0"
         rows = self.query(
-            f"""SELECT id, holder FROM {self._prefix}processing_queue
+            f"""SELECT id, holder, progress IS NOT NULL FROM {self._prefix}processing_queue
                 WHERE id IN ({ids}) AND holder IS NOT NULL"""
         )
-        before = {holding.id: holding.instance for holding in holdings}
-        return any(row[1] != before[row[0]] for row in rows)
+        return any(holder != before[id_].instance and (started or not begun) for id_, holder, started in rows)
 
     def live(self) -> int:
         return int(self.query(f"SELECT count(*) FROM {self._prefix}processing_queue")[0][0])

@@ -151,7 +151,7 @@ class Prover:
         while True:
             fleet.tend()
             may = int(self.plan.records * schedule.allowed())
-            if live < _DRY:  # the faults wait for work: a little more of it
+            if live < _DRY and schedule.behind:  # the faults wait for work: a little more of it
                 may = max(may, enqueued.read() + max(_DRY, self.plan.records // 200))
             allowed.write(may)
             if monotonic() >= next_moment:

@@ -69,8 +69,15 @@ class Schedule:
 
     def allowed(self) -> float:
         """How much of the work may have been begun: the faults and the clock keep it back."""
-        struck = self._struck / max(1, len(self._strikes))
-        return 1.0 if self.over else min(struck, self._elapsed()) * _MOST + _LEAD
+        return 1.0 if self.over else min(self._share(), self._elapsed()) * _MOST + _LEAD
+
+    @property
+    def behind(self) -> bool:
+        """True while it is the faults that the work waits for, and not the clock."""
+        return self._share() < self._elapsed()
+
+    def _share(self) -> float:
+        return self._struck / len(self._strikes) if self._strikes else 1.0
 
     def _elapsed(self) -> float:
         return min(1.0, self._ground.journal.second / self._seconds) if self._seconds else 1.0
@@ -98,7 +105,7 @@ class Schedule:
 
     def _wait(self) -> None:
         """Until as much of the work is done as of the schedule."""
-        share = self._struck / len(self._strikes)
+        share = self._share()
         give_up = monotonic() + _LONGEST_WAIT
         self._pause()
         while not self._stopping.is_set() and self._elapsed() < share:

@@ -123,11 +123,11 @@ class Workload:
         """Long enough to be hit: it says that it has started, and sleeps before and inside its transaction."""
         record.heartbeat(progress=0.5)
         pause = _between(record, 0.02, 0.15)
-        time.sleep(pause)
+        time.sleep(pause / 2)
         with record.transaction() as tx:
             tx.execute(self._insert, self._effect(record))
             if not self._one_writer:
-                time.sleep(pause)
+                time.sleep(pause * 1.5)
 
     def flaky(self, record: Record) -> None:
         """Raises once or twice, after it has written: the roll-back has to be a real one."""

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _PATIENCE = 4.0
 _LOOK_AGAIN = 0.02
+# Somebody has to be there to take over.
+_LEAST_RUNNING = 3
 # Of so many stops one is shorter than the lease; the others are not.
 _SHORT_STOP = 4
 # One strike of so many hits the enqueuer.
@@ -73,8 +75,10 @@ class Stop(Nemesis):
     def strike(self) -> bool:
         ground = self.ground
         with ground.fleet.lock:
-            victims = ground.fleet.workers()
-            if len(victims) < 3:
+            running = ground.fleet.workers()
+            busy = ground.lookout.at_work()
+            victims = [member for member in running if member.pid in busy]
+            if len(running) < _LEAST_RUNNING or not victims:
                 return False
             member = ground.random.choice(victims)
             if not member.signal(signal.SIGSTOP):
@@ -97,7 +101,7 @@ class Stop(Nemesis):
     def _wake_when_retaken(self, member: Member, fault: Fault, view: View, ends: float) -> float | None:
         """The worst moment to wake is when somebody else is at work on the same record."""
         if monotonic() < ends and not self.ground.lookout.retaken(view.holdings):
-            return 0.05
+            return _LOOK_AGAIN
         self._wake(member, fault)
         return None
 
