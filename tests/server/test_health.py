@@ -107,6 +107,9 @@ def test_a_ledger_that_does_not_answer_keeps_nobody_waiting(outlying, server, mo
         assert outlying.get("/health/ready").status_code == 503
     finally:
         tell(stopped, signal.SIGCONT)
+    # The read that nobody waited for ends now, and gives its connection back before the app is closed.
+    pool = outlying.app.state.rowlock.ledger.engine.pool
+    eventually(lambda: pool.checkedout() == 0, "the end of the read")
 
 
 def family(parent: int) -> list[int]:
