@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from starlette.testclient import TestClient
 
+from rowlock.ledger.ledger_clock import LedgerClock
 from rowlock.server import access
 from rowlock.server.api import create_api
 from rowlock.server.tokens import Role, Tokens
@@ -40,6 +41,13 @@ def bearer(app):
     """Authorization headers: one for each role."""
     tokens = Tokens(app.ledger)
     return {role: {"Authorization": f"Bearer {tokens.create(role, role).secret}"} for role in Role}
+
+
+@pytest.fixture
+def app_clock(app):
+    """The clock of the app's ledger."""
+    with LedgerClock(app.ledger) as clock:
+        yield clock
 
 
 @pytest.fixture

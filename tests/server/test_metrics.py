@@ -8,7 +8,6 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 
 from rowlock import Backoff
 from rowlock.server import metrics
-from tests.support.ledgers import LedgerClock
 from tests.support.waiting import eventually
 
 
@@ -91,9 +90,9 @@ def test_openmetrics_when_that_is_asked_for(client):
     assert found["rowlock_takeovers_total",] == 0
 
 
-def test_what_was_pruned_still_counts(client, busy, monkeypatch):
+def test_what_was_pruned_still_counts(client, busy, app_clock):
     before = scrape(client)[1]
-    LedgerClock(busy.ledger, monkeypatch).advance(86400)
+    app_clock.advance(86400)
     busy.ledger.run("prune_instances", seconds=3600)
     busy.ledger.run("prune_instances", seconds=3600)
     after = scrape(client)[1]

@@ -8,7 +8,7 @@ import pytest
 from rowlock import InvalidInput, LedgerUnavailable, NotFound, Refused
 from rowlock.server import access
 from rowlock.server.tokens import Role, Tokens
-from tests.support.ledgers import LedgerClock, sql
+from tests.support.ledgers import sql
 
 
 @pytest.fixture
@@ -149,8 +149,7 @@ def test_a_new_token_works_at_once(client, app, bearer, monkeypatch):
     assert client.get("/flows", headers={"Authorization": f"Bearer {new}"}).status_code == 200
 
 
-def test_the_last_use_is_kept_to_the_minute(client, app, bearer, monkeypatch):
-    clock = LedgerClock(app.ledger, monkeypatch)
+def test_the_last_use_is_kept_to_the_minute(client, app, app_clock, bearer):
     tokens = Tokens(app.ledger)
 
     def used():
@@ -163,7 +162,7 @@ def test_the_last_use_is_kept_to_the_minute(client, app, bearer, monkeypatch):
     [caller] = [tokens.book().find(bearer[Role.READ]["Authorization"].removeprefix("Bearer "))]
     tokens.note_use(caller.token_id)
     assert used() == first
-    clock.advance(61)
+    app_clock.advance(61)
     tokens.note_use(caller.token_id)
     assert used() > first
 
