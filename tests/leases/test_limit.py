@@ -16,7 +16,8 @@ from rowlock import InvalidInput, LeaseLost, LimitReached, Refused
 from rowlock.leases import moments
 from rowlock.leases.limit import Halt
 from rowlock.leases.rate import interval_of
-from tests.support.ledgers import LedgerClock, sql
+from rowlock.ledger.ledger_clock import LedgerClock
+from tests.support.ledgers import sql
 from tests.support.waiting import eventually
 
 HOLD = """
@@ -58,8 +59,13 @@ def test_four_processes_together_start_no_more_than_the_rate_allows(app):
     assert row(app, "bench").reserved >= len(starts)
 
 
-def test_moments_are_evenly_spaced_by_the_ledgers_clock(app, monkeypatch):
-    clock = LedgerClock(app.ledger, monkeypatch)
+@pytest.fixture
+def clock(app):
+    with LedgerClock(app.ledger) as moved:
+        yield moved
+
+
+def test_moments_are_evenly_spaced_by_the_ledgers_clock(app, clock):
     with app.limit("api", rate="2/m"):
         assert row(app).rate == "2/m"
     waits = [reserve(app).wait for _ in range(3)]
@@ -68,8 +74,7 @@ def test_moments_are_evenly_spaced_by_the_ledgers_clock(app, monkeypatch):
     assert [round(reserve(app).wait / 30) for _ in range(3)] == [0, 1, 2]
 
 
-def test_a_burst_may_start_at_once_after_an_idle_time(app, monkeypatch):
-    clock = LedgerClock(app.ledger, monkeypatch)
+def test_a_burst_may_start_at_once_after_an_idle_time(app, clock):
     with app.limit("api", rate="2/m", burst=3):
         pass
     clock.advance(3600)

@@ -8,9 +8,10 @@ import pytest
 
 from rowlock import Backoff, Breaker, ConfigurationError, Reject, RetryLater
 from rowlock.ledger.breaker_table import Count
+from rowlock.ledger.ledger_clock import LedgerClock
 from rowlock.queue import breakers
 from rowlock.queue.why import explain
-from tests.support.ledgers import LedgerClock, add_flow, claim, put, register, sql
+from tests.support.ledgers import add_flow, claim, put, register, sql
 from tests.support.waiting import eventually
 
 LATER = Backoff(base=3600, cap=3600)
@@ -29,8 +30,9 @@ def app(make_app):
 
 
 @pytest.fixture
-def clock(app, monkeypatch):
-    return LedgerClock(app.ledger, monkeypatch)
+def clock(app):
+    with LedgerClock(app.ledger) as moved:
+        yield moved
 
 
 @pytest.fixture

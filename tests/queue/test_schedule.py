@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from rowlock import ConfigurationError
+from rowlock.ledger.ledger_clock import LedgerClock
 from rowlock.queue.schedule import Schedule
 from rowlock.queue.scheduler import Scheduler
 from tests.support.ledgers import sql
@@ -100,11 +101,10 @@ def turn_until_nothing_is_due(one: Scheduler) -> None:
 
 
 @pytest.fixture
-def moving(app, monkeypatch):
+def moving(app):
     """The app's ledger, with a clock that can be moved."""
-    from tests.support.ledgers import LedgerClock
-
-    return LedgerClock(app.ledger, monkeypatch)
+    with LedgerClock(app.ledger) as clock:
+        yield clock
 
 
 def test_each_tick_is_one_record_whoever_is_quicker(app, make_app, moving):
