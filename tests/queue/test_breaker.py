@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
@@ -179,6 +180,25 @@ def test_a_persons_resume_closes_it(app, site):
         assert flow(app).breaker is None
         eventually(lambda: flow(app).ready == 0)
         assert not paused(app)
+
+
+def test_what_has_not_started_when_it_opens_is_handed_back(app):
+    started, go_on = threading.Event(), threading.Event()
+    limit = app.limit("site", concurrency=1)
+
+    @app.flow("fetch", breaker=BREAKER, limit=limit, concurrency=4)
+    def fetch(record):
+        started.set()
+        go_on.wait(60)
+
+    app.enqueue("fetch", range(10))
+    with app.worker():
+        assert started.wait(30)
+        eventually(lambda: flow(app).processing == 4)
+        assert app.ledger.breakers.trip("fetch", 30, "breaker: it fails")
+        eventually(lambda: flow(app).processing == 1, "the one that runs")
+        assert flow(app).ready == 9
+        go_on.set()
 
 
 def test_rejected_and_postponed_records_are_no_failures_of_the_flow(app, site):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rowlock import clock
+from rowlock import Rowlock, clock
 from rowlock.ledger.rows import Held, Wish
 from rowlock.queue.flow import Flow
 from rowlock.queue.lane import Lane
@@ -92,3 +92,10 @@ def test_a_slow_look_at_the_start_takes_a_tenth_of_the_time_at_most(lane):
     lane.claimed([held(n) for n in range(1, 5)], wish, sent=1000.0, now=1000.3)
     assert lane.wish(1003.0).after == 4
     assert lane.wish(1003.4).after == 0
+
+
+def test_a_limited_flow_claims_nothing_ahead_however_fast_it_is(now):
+    flow = Flow("f", handler=print, limit=Rowlock().limit("api", rate="10/s"))
+    lane = Lane(flow, SimpleNamespace(slots=4), max_prefetch=100)
+    lane._rate = 1000.0
+    assert lane.room() == 4
