@@ -70,7 +70,13 @@ class Arena:
             self.server.remove()
 
     def program(self, seed: int, records: int) -> Program:
-        return Program(self.settings.model_dump(), self.second_url, seed, records, str(self.folder))
+        return Program(
+            self.settings.model_dump(mode="json", exclude_unset=True),
+            self.second_url,
+            seed,
+            records,
+            str(self.folder),
+        )
 
     def versions(self) -> dict[str, str]:
         with self.ledger.engine.connect() as connection:
