@@ -734,9 +734,12 @@ def test_waiters_are_woken_in_a_program_with_very_many_open_files(make_app):
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_a_lease_is_taken_in_the_name_of_the_instance_that_its_taker_is_by_then(app, other):
+def test_a_lease_is_taken_in_the_name_of_the_instance_that_its_taker_is_by_then(app, other, monkeypatch):
     """Whoever waited for long may have become another instance: a dead one must not be named as the holder."""
-    taken = []
+    taken, looks = [], []
+    locks = other.locks.keeper.ledger.locks
+    real = locks.look
+    monkeypatch.setattr(locks, "look", lambda *args: looks.append(1) or real(*args))
     with app.lock("x"):
         before = other.locks.instance.id
 
@@ -749,6 +752,8 @@ def test_a_lease_is_taken_in_the_name_of_the_instance_that_its_taker_is_by_then(
         eventually(lambda: sql(app.ledger, "SELECT count(*) FROM {s}lock_waiters")[0][0], "the line")
         sql(app.ledger, f"UPDATE {{s}}service_instances SET state = 'dead' WHERE id = {before}")
         other.locks.instance.beat()
+        tried = len(looks)
+        eventually(lambda: len(looks) > tried + 1, "a try as the new instance")
     waiter.join(20)
     [(holder, instance)] = taken
     assert holder == instance != before

@@ -120,7 +120,7 @@ def test_a_fence_waits_for_a_force_and_is_refused_if_it_happened(ledger, two, co
             return fenced(transaction, held)
 
     with ledger.transaction() as forcing:
-        params = {"name": "x", "slot": 0, "detail": "?", "channel": ledger.locks.channel}
+        params = {"name": "x", "slot": 0, "token": None, "detail": "?", "channel": ledger.locks.channel}
         assert forcing.one("lock_force", params)
         with meanwhile(ledger, write) as found:
             end(forcing, commit=commit)
