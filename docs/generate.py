@@ -172,11 +172,26 @@ def _public(name: str) -> Iterator[str]:
     fields = [] if thing is Settings else [one for one in node.body if isinstance(one, ast.AnnAssign)]
     if fields:
         yield "\n".join(f"- `{ast.unparse(one)}`" for one in fields)
-    for member in node.body:
-        if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef) and not member.name.startswith(
-            _NOT_OURS
-        ):
-            yield from _member(name, member)
+    for member in _members(thing):
+        yield from _member(name, member)
+
+
+def _members(thing: Any) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Its own methods, and those of bases that have no page of their own."""
+    seen: set[str] = set()
+    hidden = [
+        base
+        for base in thing.__mro__[1:]
+        if base.__module__.startswith("rowlock.") and base.__name__ not in rowlock.__all__
+    ]
+    for owner in (thing, *hidden):
+        for member in _class_node(owner).body:
+            if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef) and not member.name.startswith(
+                _NOT_OURS
+            ):
+                if member.name not in seen:
+                    yield member
+                seen.add(member.name)
 
 
 def _function(name: str, thing: Any) -> Iterator[str]:

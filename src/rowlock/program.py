@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import logging
-import signal
 import threading
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from rowlock.errors import ConfigurationError
 from rowlock.leases.services import Services
 from rowlock.queue.roles import describe
 from rowlock.queue.scheduler import Scheduler
 from rowlock.queue.worker import Worker
-from rowlock.signals import on_signals
+from rowlock.signals import UntilSignal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("rowlock.program")
 
 
-class Program:
+class Program(UntilSignal):
     """`app.program().run()` works until SIGTERM or SIGINT; `with app.program():` inside a program of your own."""
 
     def __init__(
@@ -95,21 +94,6 @@ class Program:
                 self._end()
         return ended
 
-    def run(self) -> None:
-        """Until SIGTERM or SIGINT, or until `rowlock drain`; then it leaves in good order."""
-        with on_signals(self._on_signal):
-            self.start()
-            while not self.join(0.5):
-                pass
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-        self.join()
-
     def _end(self) -> None:
         self._scheduler.stop()
         self._services.stop()
@@ -121,9 +105,3 @@ class Program:
             logger.info("instance %s drains: its services go to others", self.instance.id)
             self._stopping.set()
             self._services.stop()
-
-    def _on_signal(self, number: int) -> None:
-        logger.info(
-            "%s: %s", signal.Signals(number).name, "leaving now" if self._stopping.is_set() else "finishing"
-        )
-        self.stop()

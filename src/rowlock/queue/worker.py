@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import logging
 import random
-import signal
 import threading
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol
 
 from rowlock import clock
 from rowlock.errors import ConfigurationError, LedgerFull, LedgerUnavailable
@@ -29,7 +28,7 @@ from rowlock.queue.roles import describe
 from rowlock.queue.settler import Settler
 from rowlock.queue.suspects import Suspects
 from rowlock.queue.watchdog import Watchdog
-from rowlock.signals import on_signals
+from rowlock.signals import UntilSignal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -56,7 +55,7 @@ class Companion(Protocol):
     def stop(self) -> None: ...
 
 
-class Worker:
+class Worker(UntilSignal):
     """Runs flows until it is told to stop, or (`until_empty`) until none of them has a live record."""
 
     def __init__(
@@ -144,27 +143,6 @@ class Worker:
         if self._failure is not None:
             raise self._failure
         return True
-
-    def run(self) -> None:
-        """Works until SIGTERM or SIGINT (or until empty), then leaves in good order."""
-        with on_signals(self._on_signal):
-            self.start()
-            while not self.join(0.5):
-                pass
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-        self.join()
-
-    def _on_signal(self, number: int) -> None:
-        logger.info(
-            "%s: %s", signal.Signals(number).name, "leaving now" if self._stopping.is_set() else "finishing"
-        )
-        self.stop()
 
     def _wake(self) -> None:
         self._inbox.put(_WAKE)
