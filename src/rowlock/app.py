@@ -77,8 +77,8 @@ class Rowlock:
         """Gives back what is held and closes what was opened; it opens again at the next use."""
         if "locks" in self.__dict__:
             locks = self.__dict__.pop("locks")
+            locks.close()  # whatever it still runs uses the instance's connections
             locks.instance.stop()
-            locks.close()
         if "_enqueuer" in self.__dict__:
             self.__dict__.pop("_enqueuer").close()
         if "ledger" in self.__dict__:
