@@ -53,8 +53,8 @@ def test_four_processes_together_start_no_more_than_the_rate_allows(app):
     first = starts[0].earliest
     for number, start in enumerate(sorted(start.latest for start in starts)):
         assert number <= (start - first) * rate + 1
-    # Over any window at all, but for starts that were late by what a limit tolerates.
-    assert excess(starts, rate) <= rate * 2 * moments._LATE
+    # Over any window at all there are no more moments than that; a machine may be late for some of them.
+    assert excess([start.due for start in starts], rate) <= 0
     assert len(starts) > rate * 4 * 0.5
     assert row(app, "bench").reserved >= len(starts)
 

@@ -48,11 +48,11 @@ def limited_pids(record):
 
 
 @app.flow(
-    "hourly_pids",
+    "hourly",
     executor="process",
     concurrency=4,
-    timeout=5,
+    timeout=0.1,
     limit=app.limit("hourly", rate="1/h", concurrency=5),
 )
-def hourly_pids(record):
+def hourly(record):
     return {"pid": os.getpid()}

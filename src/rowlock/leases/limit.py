@@ -33,13 +33,17 @@ _FRESH_SECONDS = 5.0
 
 
 class Permit:
-    """One use of a limit. `lease` is its slot; None for a limit that has only a rate."""
+    """One use of a limit. `lease` is its slot; None for a limit that has only a rate.
 
-    __slots__ = ("_guard", "lease", "limit")
+    `due` is its moment within the rate, or a little before, on the local monotonic clock (`rowlock.clock`).
+    """
+
+    __slots__ = ("_guard", "due", "lease", "limit")
 
     def __init__(self, limit: Limit, lease: Lease | None) -> None:
         self.limit = limit
         self.lease = lease
+        self.due: float | None = None
         self._guard: CancelOnLoss | None = None
 
     def __repr__(self) -> str:
@@ -185,7 +189,7 @@ class Limit:
                 return None
         permit = Permit(self, lease)
         try:
-            started = allowed.interval is None or self._wait_for_moment(locks, halt, give_up)
+            started = allowed.interval is None or self._wait_for_moment(permit, locks, halt, give_up)
         except BaseException:
             permit.end()
             raise
@@ -193,7 +197,7 @@ class Limit:
             permit.end()
         return permit if started else None
 
-    def _wait_for_moment(self, locks: Locks, halt: Halt, give_up: float) -> bool:
+    def _wait_for_moment(self, permit: Permit, locks: Locks, halt: Halt, give_up: float) -> bool:
         moment = Moment(self._moments, locks.keeper.ledger, give_up)
         while (pause := moment.pause()) is not None:
             if halt.stopping.is_set():
@@ -203,6 +207,7 @@ class Limit:
             else:
                 halt.bell.wait(pause)
                 halt.bell.clear()
+        permit.due = moment.due
         return True
 
     def __enter__(self) -> Permit:
@@ -234,19 +239,20 @@ class Limit:
         permit = Permit(self, lease)
         try:
             if allowed.interval is not None:
-                await self._await_moment(locks, give_up)
+                await self._await_moment(permit, locks, give_up)
         except BaseException:
             await locks.off_loop(permit.end)
             raise
         return permit
 
-    async def _await_moment(self, locks: Locks, give_up: float) -> None:
+    async def _await_moment(self, permit: Permit, locks: Locks, give_up: float) -> None:
         moment = Moment(self._moments, locks.keeper.ledger, give_up)
         while (pause := moment.pause()) is not None:
             if pause == 0:
                 await locks.off_loop(moment.ask)
             else:
                 await asyncio.sleep(pause)
+        permit.due = moment.due
 
     async def __aenter__(self) -> Permit:
         permit = self._keep(await self.aacquire())

@@ -14,20 +14,22 @@ if TYPE_CHECKING:
 # Nobody reserves further ahead: that much of the budget, at most, is lost with an instance that dies.
 AHEAD = 1.0
 # A moment that was missed by more is given up for another one: a process that was stopped must not start at once all
-# that it had reserved. Each miss doubles it, so that a machine that is always late still goes on.
-_LATE = 0.1
+# that it had reserved. Each miss doubles it, so that a machine that is always late still goes on. Where moments are far
+# apart, a little more does no harm, and a miss would cost an hour or a day.
+_LATE, _LATEST = 0.25, 10.0
 
 
 class Asker:
     """One who waits for an answer of `Moments`."""
 
-    __slots__ = ("answered", "got", "longest", "received", "sent", "wait")
+    __slots__ = ("answered", "got", "interval", "longest", "received", "sent", "wait")
 
     def __init__(self, longest: float) -> None:
         self.longest = longest
         self.answered = False
         self.got = False
         self.wait = 0.0
+        self.interval = 0.0
         self.sent = self.received = 0.0
 
 
@@ -70,7 +72,7 @@ class Moments:
                 if row is None:  # no rate any more: nothing to wait for
                     asker.got = True
                     continue
-                asker.got = number < row.got
+                asker.got, asker.interval = number < row.got, row.interval_seconds
                 asker.wait = max(0.0, row.wait + min(number, row.got) * row.interval_seconds)
             self._line = [asker for asker in self._line if not asker.answered]
 
@@ -85,6 +87,7 @@ class Moment:
         self._tolerance = _LATE
         self._reserved: Asker | None = None
         self._ask_at = 0.0
+        self.due = 0.0  # when it came, on the local clock, or a little before
 
     def pause(self) -> float | None:
         """Seconds until the next step, 0 when it is to ask; None when the moment has come."""
@@ -95,7 +98,8 @@ class Moment:
             # start cannot hide.
             if now < mine.received + mine.wait:
                 return mine.received + mine.wait - now
-            if now <= mine.sent + mine.wait + self._tolerance:
+            self.due = mine.sent + mine.wait
+            if now - self.due <= max(self._tolerance, min(_LATEST, mine.interval / 2)):
                 return None
             self._tolerance *= 2
             self._reserved = None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rowlock import clock
 from rowlock.queue.executor import Executor, Work
 from rowlock.queue.failure import ErrorReport
-from rowlock.queue.gate import pass_gate, still_ours
+from rowlock.queue.gate import LEAVING_SECONDS, pass_gate, still_ours
 from rowlock.queue.outcome import Outcome
 from rowlock.queue.perform import aperform
 
@@ -77,6 +77,7 @@ class AsyncExecutor(Executor):
     def close(self) -> None:
         self._closing = True
         self._loop.call_soon_threadsafe(self._wake, self.slots)
+        self.visitors.wait(LEAVING_SECONDS)
 
     def _give_up(self, chosen: Callable[[float], bool]) -> list[Record]:
         found: list[Record] = []
@@ -133,22 +134,22 @@ class AsyncExecutor(Executor):
         since = clock.monotonic()
         waiting = asyncio.create_task(pass_gate(limit))
         self._at_gate[waiting] = work
-        try:
-            permit = await waiting
-        except asyncio.CancelledError:
-            return
-        try:
-            if self._at_gate.pop(waiting, None) is None:
+        with self.visitors:
+            try:
+                permit = await waiting
+            except asyncio.CancelledError:
                 return
-            permit.belongs_to(task)
-            if await asyncio.to_thread(still_ours, work, since):
-                await self._serve(task, work)
-            else:
-                self.report([Outcome(record, "lost") for record in work])
-        finally:
+            if self._at_gate.pop(waiting, None) is None:
+                await asyncio.to_thread(permit.end)
+                return
+        permit.belongs_to(task)
+        if await asyncio.to_thread(still_ours, work, since):
+            await self._serve(task, work, permit)
+        else:
             await asyncio.to_thread(permit.end)
+            self.report([Outcome(record, "lost") for record in work])
 
-    async def _serve(self, task: asyncio.Task[None], work: Work) -> None:
+    async def _serve(self, task: asyncio.Task[None], work: Work, permit: Permit | None = None) -> None:
         now = clock.monotonic()
         for record in work:
             record._started = now  # noqa: SLF001
@@ -159,6 +160,8 @@ class AsyncExecutor(Executor):
             if task in self._given_up:
                 self._given_up.discard(task)
                 task.uncancel()
+                if permit is not None:
+                    await asyncio.to_thread(permit.end)
                 return
             outcomes = [Outcome(r, "failed", error=ErrorReport.of(error)) for r in work if not r.settled]
         if self._running.pop(task, None) is None:
@@ -169,4 +172,6 @@ class AsyncExecutor(Executor):
                 task.uncancel()
             self._given_up.discard(task)
             outcomes = [outcome._replace(kind="lost") for outcome in outcomes]
+        if permit is not None:
+            await asyncio.to_thread(permit.end)
         self.report(outcomes)

@@ -9,7 +9,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from rowlock import clock
-from rowlock.queue.gate import Gate, still_ours
+from rowlock.queue.gate import LEAVING_SECONDS, Gate, Visitors, still_ours
 from rowlock.queue.outcome import Outcome
 from rowlock.queue.perform import perform
 
@@ -32,6 +32,7 @@ class Executor(ABC):
         self.flow = flow
         self.slots = slots
         self.report = report
+        self.visitors = Visitors()
 
     @abstractmethod
     def submit(self, work: list[Work]) -> None:
@@ -131,6 +132,7 @@ class ThreadExecutor(Executor):
     def close(self) -> None:
         for _ in self._threads:
             self._inbox.put(None)
+        self.visitors.wait(LEAVING_SECONDS)
 
 
 class Turn:
@@ -167,26 +169,22 @@ class Slot(threading.Thread):
             for record in work:
                 record._started = now  # noqa: SLF001
             outcomes = [Outcome(record, "lost") for record in work] if turn.lost else self.perform(work)
+            if turn.permit is not None:
+                turn.permit.end()
             if not self._end(turn):
                 logger.warning("%r: its handler ended after it was given up; the result is refused", work[0])
                 self.executor.report([outcome._replace(kind="lost") for outcome in outcomes])
-                self._leave(turn)
                 return
             self.executor.report(outcomes)
-            self._leave(turn)
 
     def _admit(self, turn: Turn, gate: Gate) -> bool:
         """Waits for the flow's limit; False when the turn was taken away meanwhile."""
         assert self.flow.limit is not None  # noqa: S101 - there is a gate
         since = clock.monotonic()
-        turn.permit = gate.wait(self.flow.limit)
+        with self.executor.visitors:
+            turn.permit = gate.wait(self.flow.limit)
         turn.lost = turn.permit is not None and not still_ours(turn.work, since)
         return turn.permit is not None
-
-    @staticmethod
-    def _leave(turn: Turn) -> None:
-        if turn.permit is not None:
-            turn.permit.end()
 
     def prepare(self, work: Work) -> None:
         """What a slot needs before its handler's time begins to count."""

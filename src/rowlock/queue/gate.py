@@ -18,8 +18,31 @@ if TYPE_CHECKING:
 logger = logging.getLogger("rowlock.worker")
 
 _LEDGER_PAUSE = 0.5
+LEAVING_SECONDS = 5.0
 # After a longer wait the ledger is asked whether the record is still ours: it may have been cancelled meanwhile.
 _LONG_SECONDS = 1.0
+
+
+class Visitors:
+    """How many are at a flow's gate; whoever ends the flow waits until they have given back what they took there."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._changed = threading.Condition()
+
+    def __enter__(self) -> None:
+        with self._changed:
+            self._count += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._changed:
+            self._count -= 1
+            self._changed.notify_all()
+
+    def wait(self, seconds: float) -> bool:
+        """True when nobody is there any more."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._count == 0, seconds)
 
 
 class Gate:
