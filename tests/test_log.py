@@ -17,6 +17,13 @@ from rowlock import LogContext, Rowlock, log
 logger = logging.getLogger("my.program")
 
 
+@pytest.fixture(autouse=True)
+def _nobody_else(monkeypatch):
+    """Other tests may have left instances behind in this process, or run a handler in this very thread."""
+    monkeypatch.setattr(log, "_instances", {})
+    log.at_work.set(())
+
+
 @pytest.fixture
 def lines():
     """What the program logs, as the formatter of the containers writes it."""
@@ -112,7 +119,6 @@ async def _hold(app: Rowlock) -> None:
 
 
 def test_without_an_instance_a_line_is_as_it_was(app: Rowlock, lines):
-    log.at_work.set(())  # another test may have run a handler in this very thread
     logger.info("alone")
     with app.processor() as processor:
         logger.info("as one")

@@ -221,7 +221,11 @@ class Jobs:
         return self.get(row.job_key)
 
     def _exporter(self, name: str | None) -> ExporterLike:
-        known = ", ".join(sorted(self._exporters)) or "none"
+        if not self._exporters:
+            raise Refused(
+                "This program has no exporters: declare one with @app.exporter(…), or [exporters.NAME] in rowlock.toml."
+            )
+        known = ", ".join(sorted(self._exporters))
         if name is None:
             if len(self._exporters) != 1:
                 raise InvalidJob([Problem("/exporter", f"say which exporter; there are: {known}")])

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from pydantic.config import JsonDict
 
@@ -15,6 +15,14 @@ from rowlock.server.views import BIGGEST
 
 _YEAR = 366 * 86_400.0
 _ORDER: JsonDict = {"inputs": [{"indexKey": "ABC", "effectiveDate": 20240202, "asofindicator": "CLS"}]}
+
+
+def _whole(value: Any) -> Any:
+    """JSON has one kind of number: 5.0 is an integer there, and true is none."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+WholeNumber = Annotated[int, Field(strict=True), BeforeValidator(_whole)]
 
 
 class _Camel(BaseModel):
@@ -37,7 +45,7 @@ class JobOrder(_Order):
     policy: Policy = Field(
         "fail_fast", description="fail_fast: the first dead input ends the job. continue: the others go on."
     )
-    priority: int = Field(0, ge=0, le=MAX_PRIORITY, strict=True, description="Higher first.")
+    priority: WholeNumber = Field(0, ge=0, le=MAX_PRIORITY, description="Higher first.")
     deadline: float | None = Field(
         None, gt=0, le=_YEAR, allow_inf_nan=False, description="Seconds after which the job fails."
     )

@@ -86,7 +86,10 @@ Cursor = Annotated[
     "/jobs",
     status_code=202,
     response_model=JobAccepted,
-    responses={200: {"model": JobPlan, "description": "With validate_only: what would be made."}},
+    responses={
+        200: {"model": JobPlan, "description": "With validate_only: what would be made."},
+        **problems(409),
+    },
 )
 @needs(Role.SUBMIT)
 def submit(
