@@ -11,7 +11,6 @@ import pytest
 
 from rowlock import ConfigurationError, Refused
 from rowlock.leases.limit import Halt
-from rowlock.queue.gate import Gate
 from rowlock.queue.why import explain
 from tests.queue import process_flows
 from tests.queue.test_worker import drain
@@ -237,19 +236,6 @@ def test_bad_limits_and_breakers_are_named(app):
             app.flow("f", limit=wrong)(lambda record: None)
     with pytest.raises(ConfigurationError, match="breaker is a Breaker"):
         app.flow("f", breaker=0.5)(lambda record: None)
-
-
-def test_a_turn_that_was_taken_away_in_the_moment_its_limit_was_free_does_not_start(app):
-    limit, gate, found = app.limit("api", concurrency=1), Gate(), []
-    assert gate.decide()  # whoever takes it away was first
-    thread = threading.Thread(target=lambda: found.append(gate.wait(limit)))
-    thread.start()
-    # Without the write lock: the one at the gate takes and gives back as fast as it can.
-    eventually(lambda: app.ledger.run("lock_history", name=limit.lock_name, limit=1), "a slot given back")
-    gate._halt.set()
-    thread.join(30)
-    assert found == [None]
-    assert row(app).in_use == 0
 
 
 def test_a_halt_ends_a_wait_for_a_slot_at_once(app):
