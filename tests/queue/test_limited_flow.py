@@ -11,6 +11,7 @@ import pytest
 
 from rowlock import ConfigurationError, Refused
 from rowlock.leases.limit import Halt
+from rowlock.queue.gate import Gate
 from rowlock.queue.why import explain
 from tests.queue import process_flows
 from tests.queue.test_worker import drain
@@ -236,6 +237,23 @@ def test_bad_limits_and_breakers_are_named(app):
             app.flow("f", limit=wrong)(lambda record: None)
     with pytest.raises(ConfigurationError, match="breaker is a Breaker"):
         app.flow("f", breaker=0.5)(lambda record: None)
+
+
+class TakenAway(Gate):
+    """Somebody takes the turn away just as its limit is free; the halt comes a moment later."""
+
+    def decide(self) -> bool:
+        first = super().decide()
+        if not first:
+            self._halt.set()
+        return first
+
+
+def test_a_turn_that_was_taken_away_in_the_moment_its_limit_was_free_does_not_start(app):
+    limit, gate = app.limit("api", concurrency=1), TakenAway()
+    assert gate.decide()  # whoever takes it away was first
+    assert gate.wait(limit) is None
+    assert row(app).in_use == 0, "and its slot is free again"
 
 
 def test_a_halt_ends_a_wait_for_a_slot_at_once(app):
