@@ -12,10 +12,11 @@ from rowlock.errors import ConfigurationError, UnknownFlow
 from rowlock.jobs.ending import EndHandler
 from rowlock.jobs.exporter import Exporter
 from rowlock.jobs.exporters import Exporters
-from rowlock.jobs.finalizer import END_FLOW, Finalizer
+from rowlock.jobs.finalizer import END_FLOW, SWEEP_FLOW, Finalizer
 from rowlock.jobs.handling import ExportHandler, Workshop
 from rowlock.jobs.inputs import IndexInput
 from rowlock.jobs.jobs import Jobs
+from rowlock.jobs.sweeping import SweepHandler
 from rowlock.leases.instance import Instance
 from rowlock.leases.leader import Leader
 from rowlock.leases.limit import Limit
@@ -256,6 +257,8 @@ class Rowlock:
         if END_FLOW not in self.flows:
             ending = EndHandler(lambda: self.jobs, workshop)
             self.flows[END_FLOW] = Flow(name=END_FLOW, handler=ending, max_attempts=20)
+            sweeping = SweepHandler(lambda: self.jobs, workshop)
+            self.flows[SWEEP_FLOW] = Flow(name=SWEEP_FLOW, handler=sweeping, concurrency=1)
 
     @cached_property
     def jobs(self) -> Jobs:

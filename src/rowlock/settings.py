@@ -91,6 +91,11 @@ class Settings(BaseSettings):
     finalizer_seconds: float = Field(
         1, gt=0, le=3600, description="Jobs: how often ends are announced and repaired."
     )
+    sweep_after_seconds: float = Field(
+        86400,
+        ge=60,
+        description="Jobs: so long after a job's end, what its lost attempts have left is deleted. Longer than any attempt.",
+    )
     max_job_inputs: int = Field(
         100_000, ge=1, le=1_000_000, description="Jobs: inputs that one may have at most."
     )

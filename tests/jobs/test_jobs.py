@@ -176,13 +176,29 @@ def test_one_input_may_be_driven_again_by_name(jobs, ledger, worker):
     for held in claim(ledger, worker, flow=FLOW):
         die(ledger, held)
     one, other = (row.id for row in jobs.inputs(job.key, status="DLQ"))
-    with pytest.raises(Refused, match="neither dead nor cancelled"):
+    with pytest.raises(Refused, match="no dead or cancelled"):
         jobs.redrive(job.key, input_ids=[one, 999])
     assert jobs.redrive(job.key, input_ids=[one]) == 1
     assert jobs.get(job.key).dead == 1
     complete(ledger, claim(ledger, worker, flow=FLOW)[0])
     assert (jobs.get(job.key).status, jobs.get(job.key).dead) == ("FAILED", 1)
     assert find(ledger, other).status == "dead"
+
+
+def test_inputs_are_driven_again_by_their_status_and_their_error(jobs, ledger, worker):
+    job = submit(jobs, "A", "B", "C", policy="continue")
+    first, second = claim(ledger, worker, limit=2, flow=FLOW)
+    die(ledger, first, "no such table: levels")
+    die(ledger, second, "100% of the disk is full")
+    jobs.cancel(job.key)
+    with pytest.raises(Refused, match="that fit"):
+        jobs.redrive(job.key, error_contains="%table")
+    with pytest.raises(Refused, match="that fit"):
+        jobs.redrive(job.key, input_ids=[first.id], status="CANCELLED")
+    assert jobs.redrive(job.key, error_contains="such table") == 1
+    assert [one.id for one in jobs.inputs(job.key, status="PENDING")] == [first.id]
+    assert jobs.redrive(job.key, status="CANCELLED") == 1
+    assert [one.id for one in jobs.inputs(job.key, status="DLQ")] == [second.id]
 
 
 def test_a_dead_letter_that_is_driven_again_past_the_job_opens_it_too(jobs, ledger, worker):
@@ -332,3 +348,36 @@ def test_counts_that_were_changed_by_hand_are_repaired_and_the_job_ends(jobs, le
     assert (jobs.get(job.key).status, jobs.get(job.key).done) == ("COMPLETED", 2)
     assert "repaired" in caplog.text
     assert finalizer(jobs, ledger).repair() == 0
+
+
+def test_a_job_whose_inputs_have_been_forgotten_is_not_repaired(jobs, ledger, worker):
+    job = submit(jobs, "A", "B")
+    complete(ledger, claim(ledger, worker, limit=1, flow=FLOW)[0])
+    assert ledger.prune(0, dead_too=False, limit=10) == 1
+    assert finalizer(jobs, ledger).repair() == 0
+    assert jobs.get(job.key).done == 1
+
+
+def test_a_job_is_forgotten_with_its_last_input(jobs, ledger, ledger_clock, worker):
+    done, failed = submit(jobs, "A"), submit(jobs, "B")
+    first, second = claim(ledger, worker, flow=FLOW)
+    complete(ledger, first)
+    die(ledger, second)
+    ledger_clock.advance(100)
+    ledger.prune(50, dead_too=False, limit=10)
+    ledger.run("prune_jobs", seconds=50)
+    assert jobs.get(done.key), "its end has not been told yet"
+    finalizer(jobs, ledger, lambda *_, **__: None).announce()
+    ledger.run("prune_jobs", seconds=50)
+    with pytest.raises(NotFound):
+        jobs.get(done.key)
+    assert jobs.get(failed.key).dead == 1, "a dead letter stays, and its job with it"
+    assert sql(ledger, "SELECT DISTINCT job_id FROM {s}export_job_event") == [(failed.id,)]
+
+
+def test_a_list_filters_by_the_status_that_it_shows(jobs, ledger, worker):
+    job = submit(jobs, "A")
+    assert [one.key for one in jobs.list(status="SUBMITTED")] == [job.key]
+    claim(ledger, worker, flow=FLOW)
+    assert [one.key for one in jobs.list(status="RUNNING")] == [job.key]
+    assert jobs.list(status="SUBMITTED") == []

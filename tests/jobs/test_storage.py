@@ -173,13 +173,30 @@ def test_sweeping_takes_what_is_old_and_what_nothing_refers_to(store):
     publish(store, b"counted")
     publish(store, b"lost", token=2)
     stage(store, *LARGE, token=7)
-    now = datetime.now(UTC)
-    assert store.sweep(now - timedelta(hours=1)) == 0
-    assert store.sweep(now + timedelta(hours=1)) == 1
+    earlier, later = (datetime.now(UTC) + timedelta(hours=hours) for hours in (-1, 1))
+    assert store.sweep_attempts(earlier) == 0
+    assert store.sweep_attempts(later) == 1
     assert keys(store, ATTEMPTS) == []
     counted = store.url_of(KEY)
-    assert store.sweep(now + timedelta(hours=1), prefix="exports", referenced=lambda url: url == counted) == 1
-    assert keys(store) == [KEY]
+    assert store.leftovers("exports", earlier, {counted}) == []
+    [lost] = store.leftovers("exports", later, {counted})
+    assert content(store, lost.key) == b"lost"
+
+
+def test_sweeping_leaves_what_is_too_large_to_copy_and_forgets_old_claims(s3):
+    s3.make_bucket("tests")
+    store = ArtifactStore.open("s3://tests/large-swept", **s3.options)
+    copied = publish(store, *LARGE)
+    store.copy_limit = 1024
+    kept = publish(store, *LARGE, token=3)
+    store.sweep_attempts(datetime.now(UTC) + timedelta(hours=1))
+    assert sorted(keys(store)) == sorted([copied, kept])
+
+
+def test_a_store_belongs_to_the_ledger_that_was_there_first(store):
+    assert store.belongs_to("one")
+    assert store.belongs_to("one")
+    assert not store.belongs_to("another")
 
 
 def test_files_that_are_not_there(store):

@@ -341,5 +341,5 @@ def test_a_worker_killed_in_the_middle_of_an_upload_leaves_nothing_at_the_path(a
     assert [one.key for one in store.list("exports")] == []
     written = write(exporter(lambda _: [{"n": 1}]), store, token=2)
     assert written.path == store.url_of(PATH)
-    store.sweep(datetime.now(UTC) + timedelta(hours=1), prefix=ATTEMPTS)
+    store.sweep_attempts(datetime.now(UTC) + timedelta(hours=1))
     assert [one.key for one in store.list()] == [PATH]

@@ -201,12 +201,28 @@ def redrive(
         typer.Argument(metavar="INPUT", help="These; otherwise all that are dead or cancelled."),
     ] = None,
     *,
+    status: Annotated[
+        str | None, typer.Option(metavar="STATUS", help="Only those that are DLQ, or CANCELLED.")
+    ] = None,
+    error: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Only those whose error contains this text.")
+    ] = None,
     as_json: AsJson = False,
     ledger: LedgerUrl = None,
 ) -> None:
-    """Drive a job's dead and cancelled inputs again; the job is open again."""
+    """Drive a job's dead and cancelled inputs again; the job is open again.
+
+    Example: rowlock jobs redrive J20260110_000777 --error "no such table"
+    """
+    if status is not None and status.upper() not in ("DLQ", "CANCELLED"):
+        raise InvalidInput(f"--status {status}: inputs that can be driven again are DLQ or CANCELLED.")
     with _jobs(ledger) as (_, jobs):
-        redriven = jobs.redrive(job, input_ids=list(dict.fromkeys(inputs)) if inputs else None)
+        redriven = jobs.redrive(
+            job,
+            input_ids=list(dict.fromkeys(inputs)) if inputs else None,
+            status=status.upper() if status else None,  # type: ignore[arg-type] # one of the two
+            error_contains=error,
+        )
         status = jobs.get(job).status
     if as_json:
         say_json({"jobId": job, "status": status, "redriven": redriven})

@@ -22,7 +22,8 @@ def prune(
 ) -> None:
     """Forget settled records, their keys and their attempts, in small batches.
 
-    A key that is forgotten is accepted again. Workers do this by themselves, except for dead letters.
+    A key that is forgotten is accepted again, and a job is forgotten with its last input. Workers do this by themselves,
+    except for dead letters.
     """
     with open_ledger(ledger) as opened:
         days = opened.settings.retention_days if older_than is None else older_than
@@ -35,4 +36,5 @@ def prune(
             while gone := opened.prune(days * 86400, dead_too=dead, limit=batch):
                 done += gone
                 show(done)
+        opened.run("prune_jobs", seconds=days * 86400)
     say(f"{done:,} forgotten.")

@@ -6,22 +6,25 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Any
 
+from rowlock import clock
 from rowlock.errors import LedgerError
 from rowlock.leases.acquisition import Acquisition, try_to_take
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from rowlock.jobs.jobs import Jobs
     from rowlock.leases.instance import Instance
     from rowlock.leases.lease import Lease
-    from rowlock.ledger.ledger import Ledger
+    from rowlock.ledger.ledger import Ledger, Row
 
 logger = logging.getLogger("rowlock.jobs")
 
 _TTL = 30.0
 _BATCH = 100
+_REPAIR_SECONDS = 60.0
 END_FLOW = "rowlock.job_end"
+SWEEP_FLOW = "rowlock.job_sweep"
 
 
 class Finalizer:
@@ -37,6 +40,8 @@ class Finalizer:
         self._instance = instance
         self._enqueue = enqueue
         self._every = ledger.settings.finalizer_seconds
+        self._sweep_after = ledger.settings.sweep_after_seconds
+        self._next_repair = 0.0
         self._lease: Lease | None = None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="rowlock-finalizer", daemon=True)
@@ -60,8 +65,11 @@ class Finalizer:
     def turn(self) -> None:
         self.end_late()
         self.hold_back()
-        self.repair()
+        if clock.monotonic() >= self._next_repair:  # it counts, and nothing should be found
+            self.repair()
+            self._next_repair = clock.monotonic() + _REPAIR_SECONDS
         self.announce()
+        self.order_sweeping()
 
     def end_late(self) -> None:
         for row in self._ledger.run_safely("jobs_late"):
@@ -92,12 +100,21 @@ class Finalizer:
         return len(found)
 
     def announce(self) -> None:
-        """Every end goes into the outbox, in one commit with the note that it did: its manifest and its webhook."""
-        for row in self._ledger.run_safely("jobs_untold", limit=_BATCH):
+        """Every end goes into the outbox: its manifest and its webhook."""
+        self._hand_over(self._ledger.run_safely("jobs_untold", limit=_BATCH), END_FLOW, note="job_told")
+
+    def order_sweeping(self) -> None:
+        """Long after the end, so that no attempt of the job can still be on its way."""
+        found = self._ledger.run_safely("jobs_unswept", seconds=self._sweep_after, limit=_BATCH)
+        self._hand_over(found, SWEEP_FLOW, note="job_swept")
+
+    def _hand_over(self, ended: Iterable[Row], flow: str, *, note: str) -> None:
+        """One record for each end, in one commit with the note that there is one."""
+        for row in ended:
             with self._ledger.transaction() as transaction:
-                if transaction.one("job_told", {"job": row.job_id, "ends": row.ends}) is not None:
+                if transaction.one(note, {"job": row.job_id, "ends": row.ends}) is not None:
                     self._enqueue(
-                        END_FLOW,
+                        flow,
                         {"job": row.job_key, "end": row.ends},
                         key=f"{row.job_key}#{row.ends}",
                         connection=transaction.connection,

@@ -45,6 +45,7 @@ class ExportHandler:
     def __init__(self, exporter: Exporter, workshop: Workshop) -> None:
         self._exporter = exporter
         self._workshop = workshop
+        self._signed = False
 
     def __call__(self, record: Record) -> None:
         job_key = record.key.partition("/")[0]
@@ -91,16 +92,29 @@ class ExportHandler:
     # -- make ------------------------------------------------------------------------------------------------
 
     def _make(self, record: Record, fields: BaseModel, job_key: str) -> Written:
+        store = self._workshop.store()
+        if not self._signed:
+            self._sign(store)
         return write_export(
             self._exporter,
             fields,
-            self._workshop.store(),
+            store,
             prefix=folder_of(job_key),
             token=record.token,
             check=record.check,
             progress=record.heartbeat,
             databases=self._workshop.databases(),
         )
+
+    def _sign(self, store: ArtifactStore) -> None:
+        """Before the first file: only the ledger that was the first to keep files here may sweep them."""
+        if not store.belongs_to(self._workshop.ledger().identity):
+            logger.warning(
+                "%s is the storage of another ledger too: what lost attempts leave there is not swept. "
+                "Give each ledger a prefix of its own (ROWLOCK_STORAGE_URL).",
+                store.url,
+            )
+        self._signed = True
 
     def _complete(
         self, record: Record, fields: BaseModel, job_key: str, made: Written | dict[str, Any]

@@ -47,15 +47,11 @@ class Job:
 
     @classmethod
     def of(cls, row: Row) -> Job:
-        # It runs from its first claim on, even if no handler has said so yet.
-        status: JobStatus = (
-            "RUNNING" if row.status == "SUBMITTED" and (row.running or row.retry_wait) else row.status
-        )
         return cls(
             id=row.job_id,
             key=row.job_key,
             exporter=row.exporter,
-            status=status,
+            status=row.status,
             policy=row.policy,
             priority=row.priority,
             requested_at=clock.as_datetime(row.requested_at),  # type: ignore[arg-type] # never null

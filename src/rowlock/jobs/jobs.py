@@ -7,7 +7,7 @@ import json
 import re
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from rowlock import clock
 from rowlock.errors import IdempotencyConflict, InvalidInput, InvalidJob, NotFound, Problem, Refused
@@ -310,28 +310,35 @@ class Jobs:
         while rows := self._ledger.run("job_live_ids", job=job_id, limit=_PAGE):
             self._ledger.cancel([row.id for row in rows], reason)
 
-    def redrive(self, key: str, *, input_ids: Sequence[int] | None = None) -> int:
-        """Dead and cancelled inputs run again, all of them or those named, and the job is open again; how many."""
+    def redrive(
+        self,
+        key: str,
+        *,
+        input_ids: Sequence[int] | None = None,
+        status: Literal["DLQ", "CANCELLED"] | None = None,
+        error_contains: str | None = None,
+    ) -> int:
+        """Dead and cancelled inputs run again: all of them, or those named, or that fit. The job is open again; how many."""
         job = self.get(key)
+        ids = list(self._redrivable(job.id, status, error_contains))
         if input_ids is not None:
-            own = {row.id for row in self._redrivable(job.id)}
-            strangers = [id_ for id_ in input_ids if id_ not in own]
+            strangers = [id_ for id_ in input_ids if id_ not in set(ids)]
             if strangers:
                 raise Refused(
-                    f"Job {key}: the inputs {strangers[:10]} are neither dead nor cancelled inputs of it."
+                    f"Job {key}: the inputs {strangers[:10]} are no dead or cancelled inputs of it that fit."
                 )
-            return len(self._ledger.redrive(list(input_ids)))
-        ids = [row.id for row in self._redrivable(job.id)]
+            ids = list(input_ids)
         if not ids:
             raise Refused(
-                f"Job {key} is {job.status} and has no dead or cancelled inputs: there is nothing to drive again."
+                f"Job {key} is {job.status} and has no dead or cancelled inputs that fit: there is nothing to drive again."
             )
         return sum(len(self._ledger.redrive(ids[at : at + _PAGE])) for at in range(0, len(ids), _PAGE))
 
-    def _redrivable(self, job_id: int) -> Iterator[Row]:
+    def _redrivable(self, job_id: int, status: str | None, error: str | None) -> Iterator[int]:
+        wanted = {"job": job_id, "status": status, "error": error, "limit": _PAGE}
         after = 0
-        while rows := self._ledger.run_safely("job_input_ids", job=job_id, after=after, limit=_PAGE):
-            yield from rows
+        while rows := self._ledger.run_safely("job_input_ids", **wanted, after=after):
+            yield from (row.id for row in rows)
             after = rows[-1].id
 
 

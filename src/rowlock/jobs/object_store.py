@@ -186,6 +186,11 @@ class ObjectStore(ArtifactStore):
             raise
         return False
 
+    def _staged_leftovers(self) -> Iterator[Stored]:
+        # What is too large to copy stays where it was staged, and counts.
+        yield from (one for one in self.list(ATTEMPTS) if one.size <= self.copy_limit)
+        yield from self.list(CLAIMS)
+
     # -- files -------------------------------------------------------------------------------------------------
 
     def head(self, path: str) -> Stored:

@@ -17,12 +17,13 @@ from uuid import uuid4
 from rowlock.errors import ConfigurationError, NotFound, StorageUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator
     from datetime import datetime
 
     from rowlock.settings import Settings
 
 ATTEMPTS = ".attempts"
+OWNER = ".ledger"
 _CLOUDS = {"s3", "gs", "az"}
 
 
@@ -212,24 +213,40 @@ class ArtifactStore(ABC):
     def sign(self, path: str, seconds: float) -> str:
         """A URL with which anybody can read this file for so long."""
 
-    def sweep(
-        self,
-        older_than: datetime,
-        *,
-        prefix: str = ATTEMPTS,
-        referenced: Callable[[str], bool] = lambda _: False,
-    ) -> int:
-        """Deletes what lost attempts have left: files in this folder that are old and that nothing refers to.
+    # -- leftovers ---------------------------------------------------------------------------------------------
 
-        As it is, it sweeps the places of attempts. The folder of a job may be swept once the job has ended, with a
-        `referenced` that knows the URLs of its artifacts.
+    def belongs_to(self, ledger: str) -> bool:
+        """Whether this ledger was the first to keep files here; if there was none, it is from now on.
+
+        Two ledgers with one storage have jobs of the same names. Neither overwrites anything; but neither can know
+        that a file is nobody's.
         """
-        swept = 0
-        for stored in self.list(prefix):
-            if stored.modified_at < older_than and not referenced(self.url_of(stored.key)):
-                self.delete(stored.key)
-                swept += 1
-        return swept
+        if not self.exists(OWNER):
+            staged = self.stage(OWNER, [ledger.encode()], token=0, content_type="text/plain")
+            try:
+                self._create(staged, OWNER, only_new=self._only_creates(staged))
+            finally:
+                self.discard(staged)
+        return b"".join(self.read(OWNER)) == ledger.encode()
+
+    def sweep_attempts(self, older_than: datetime) -> int:
+        """Deletes what attempts that died have staged, long ago; how many files."""
+        old = [one for one in self._staged_leftovers() if one.modified_at < older_than]
+        for stored in old:
+            self.delete(stored.key)
+        return len(old)
+
+    def _staged_leftovers(self) -> Iterator[Stored]:
+        """What nothing refers to, except an attempt that still runs."""
+        return self.list(ATTEMPTS)
+
+    def leftovers(self, folder: str, older_than: datetime, kept: Container[str]) -> list[Stored]:
+        """Files in this folder that are old and whose URLs are none of these: attempts published them, and lost."""
+        return [
+            one
+            for one in self.list(folder)
+            if one.modified_at < older_than and self.url_of(one.key) not in kept
+        ]
 
 
 def _beside(key: str, token: int, sha256: str) -> str:

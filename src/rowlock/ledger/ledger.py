@@ -250,6 +250,11 @@ class Ledger(ABC):
         """The ledger's clock, in seconds since 1970."""
         return float(self.run_safely("time")[0].now)
 
+    @property
+    def identity(self) -> str:
+        """Which ledger this is, whatever its address."""
+        return str(self.run_safely("identity")[0].identity)
+
 
 def check_open(flow: str, state: str | None) -> None:
     """A flow must be known, and not be draining, to take records."""

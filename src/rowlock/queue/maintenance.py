@@ -98,6 +98,7 @@ class Maintenance:
             count = self._ledger.prune(seconds, dead_too=False, limit=self._settings.prune_batch)
             if count < self._settings.prune_batch:
                 break
+        self._ledger.run("prune_jobs", seconds=seconds)
         self._ledger.run("prune_instances", seconds=seconds)
         self._ledger.run("prune_holdings", seconds=seconds)
 

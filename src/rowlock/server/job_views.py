@@ -182,6 +182,10 @@ class Redrive(_Order):
     input_ids: list[Annotated[int, Field(ge=1, le=BIGGEST)]] | None = Field(
         None, min_length=1, max_length=10_000, description="Left out: all that are dead or cancelled."
     )
+    status: Literal["DLQ", "CANCELLED"] | None = Field(None, description="Only those that are this.")
+    error_contains: str | None = Field(
+        None, min_length=1, max_length=500, description="Only those whose error contains this text."
+    )
 
 
 class Redriven(_Camel):

@@ -214,9 +214,11 @@ def cancel(request: Request, jobs: TheJobs, key: JobId) -> JobView:
 @router.post("/jobs/{jobId:job}:redrive", responses=problems(409))
 @needs(Role.OPERATE)
 def redrive(jobs: TheJobs, key: JobId, order: Redrive | None = None) -> Redriven:
-    """Lets dead and cancelled inputs run again, all of them or those named; the job is open again."""
-    chosen = None if order is None or order.input_ids is None else list(dict.fromkeys(order.input_ids))
-    redriven = jobs.redrive(key, input_ids=chosen)
+    """Lets dead and cancelled inputs run again: all of them, or those named, or that fit. The job is open again."""
+    chosen = (order or Redrive()).model_dump()
+    if chosen["input_ids"] is not None:
+        chosen["input_ids"] = list(dict.fromkeys(chosen["input_ids"]))
+    redriven = jobs.redrive(key, **chosen)
     return Redriven(job_id=key, status=jobs.get(key).status, redriven=redriven)
 
 

@@ -1,0 +1,2 @@
+-- Who this ledger is.
+SELECT identity FROM rowlock.ledger_identity
