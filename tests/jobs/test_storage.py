@@ -178,7 +178,7 @@ def test_sweeping_takes_what_is_old_and_what_nothing_refers_to(store):
     assert store.sweep_attempts(later) == 1
     assert keys(store, ATTEMPTS) == []
     counted = store.url_of(KEY)
-    assert store.leftovers("exports", earlier, {counted}) == []
+    assert not store.leftovers("exports", earlier, {counted})
     [lost] = store.leftovers("exports", later, {counted})
     assert content(store, lost.key) == b"lost"
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from urllib.parse import urlsplit
-
 import pytest
 
 from rowlock.jobs.finalizer import SWEEP_FLOW
@@ -47,7 +43,12 @@ def keys(app):
 
 
 def swept(app):
-    return [row[0] for row in sql(app.ledger, f"SELECT result FROM {{s}}processing_history WHERE flow_name = '{SWEEP_FLOW}'")]
+    return [
+        row[0]
+        for row in sql(
+            app.ledger, f"SELECT result FROM {{s}}processing_history WHERE flow_name = '{SWEEP_FLOW}'"
+        )
+    ]
 
 
 def finish(app, *names):

@@ -23,7 +23,7 @@ from rowlock import LeaseLost, Reject, Settings, StorageUnavailable
 from rowlock.databases.manager import DatabaseManager
 from rowlock.jobs.exporter import Exporter
 from rowlock.jobs.query import SqlQuery
-from rowlock.jobs.storage import ATTEMPTS, ArtifactStore
+from rowlock.jobs.storage import ArtifactStore
 from rowlock.jobs.writing import write_export
 
 INPUT = {"indexKey": "ABC", "effectiveDate": 20240202, "asofindicator": "CLS"}

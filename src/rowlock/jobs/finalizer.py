@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rowlock import clock
 from rowlock.errors import LedgerError
 from rowlock.leases.acquisition import Acquisition, try_to_take
+from rowlock.leases.lock import SHORTEST_TTL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("rowlock.jobs")
 
-_TTL = 30.0
 _BATCH = 100
 _REPAIR_SECONDS = 60.0
 END_FLOW = "rowlock.job_end"
@@ -123,8 +123,10 @@ class Finalizer:
     def _is_elected(self) -> bool:
         """True on one instance of all; the lease is kept until this instance ends."""
         if self._lease is None or not self._lease.held:
+            # As long as an instance may be silent: ends wait no longer for another finalizer than inputs for another worker.
+            ttl = max(SHORTEST_TTL, self._ledger.settings.lease_seconds)
             wish = Acquisition(
-                self._instance.keeper, "rowlock.finalizer", ttl=_TTL, wait=0, owner=self, writes=self._ledger
+                self._instance.keeper, "rowlock.finalizer", ttl=ttl, wait=0, owner=self, writes=self._ledger
             )
             self._lease = try_to_take(wish)
         return self._lease is not None

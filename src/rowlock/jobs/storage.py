@@ -240,13 +240,13 @@ class ArtifactStore(ABC):
         """What nothing refers to, except an attempt that still runs."""
         return self.list(ATTEMPTS)
 
-    def leftovers(self, folder: str, older_than: datetime, kept: Container[str]) -> list[Stored]:
+    def leftovers(self, folder: str, older_than: datetime, kept: Container[str]) -> tuple[Stored, ...]:
         """Files in this folder that are old and whose URLs are none of these: attempts published them, and lost."""
-        return [
+        return tuple(
             one
             for one in self.list(folder)
             if one.modified_at < older_than and self.url_of(one.key) not in kept
-        ]
+        )
 
 
 def _beside(key: str, token: int, sha256: str) -> str:

@@ -49,7 +49,9 @@ class SweepHandler:
         folder = folder_of(job.key)
         kept = {one.path for one in jobs.all_inputs(job.key, status="SUCCEEDED") if one.path}
         if len(kept) < job.done:
-            return {"skipped": "the ledger has forgotten some of its inputs, and cannot tell which files count"}
+            return {
+                "skipped": "the ledger has forgotten some of its inputs, and cannot tell which files count"
+            }
         kept.add(store.url_of(f"{folder}/manifest.json"))
         swept = 0
         for stored in store.leftovers(folder, older_than, kept):

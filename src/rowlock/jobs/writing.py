@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rowlock import clock
+from rowlock.crashes import crash_point
 from rowlock.errors import ConfigurationError, Reject, StorageError, StorageRefused
 from rowlock.jobs.exporter import ExportContext
 from rowlock.jobs.formats.compression import compressed
@@ -76,7 +77,9 @@ def write_export(
             staged = store.stage(file, packed, token=token, content_type=exporter.content_type)
         try:
             check()
+            crash_point("before publishing")
             key = store.publish(staged, f"{prefix}/{file}", token=token)
+            crash_point("published")
         finally:
             _discard(store, staged)
     except StorageRefused as error:
