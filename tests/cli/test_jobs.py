@@ -87,3 +87,36 @@ def test_bad_inputs_are_refused_with_their_places(cli, target):
     )
     assert "There is no job" in cli.refused("jobs", "show", "J20260110_000777")
     assert cli.ok("jobs", "list").strip() == "No jobs."
+
+
+def test_inputs_are_driven_again_by_status_and_error(cli, target):
+    key = submit(cli, target, "BAD", policy="continue")
+    with load_app(target) as app, app.worker():
+        eventually(lambda: not app.jobs.get(key).open, "the end of the job")
+    assert "DLQ or CANCELLED" in cli.refused("jobs", "redrive", key, "--status", "done")
+    assert "that fit" in cli.refused("jobs", "redrive", key, "--error", "disk is full")
+    assert cli.json("jobs", "redrive", key, "--status", "dlq", "--error", "no levels")["redriven"] == 1
+
+
+def test_why_says_what_a_job_waits_for_and_what_became_of_it(cli, target):
+    key = submit(cli, target, "BAD", "A", "B", deadline="3600")
+    told = cli.ok("why", key)
+    assert f"Job {key} is SUBMITTED. 0 of its 3 inputs are settled" in told
+    assert "It fails in" in told
+    assert "3 inputs are waiting for a worker. The first of them, input 1: No live worker takes the flow" in told
+    with load_app(target) as app, app.worker(concurrency=1):
+        eventually(lambda: not app.jobs.get(key).open, "the end of the job")
+        eventually(lambda: not app.jobs.get(key).running, "the end of its inputs")
+        left = app.jobs.get(key).pending + app.jobs.get(key).retry_wait
+    found = cli.json("why", key)
+    gates = [reason["gate"] for reason in found["reasons"]]
+    assert (found["state"], gates) == ("FAILED", ["ended", *(["held back"] if left else []), "dead"])
+    told = cli.ok("why", key)
+    assert "1 input is dead, of 'Reject: no levels for [BAD]'" in told
+    assert f"`rowlock jobs redrive {key}`" in told
+    if left:
+        assert f"because its job {key} has ended" in cli.ok("why", f"export.index_levels/{key}/B/20240202/CLS")
+    cli.ok("jobs", "redrive", key)
+    cli.ok("jobs", "cancel", key, "--yes")
+    assert "are cancelled" in cli.ok("why", key)
+    assert "There is no job" in cli.refused("why", "J20200101_000001")

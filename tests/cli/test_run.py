@@ -46,6 +46,9 @@ def test_a_killed_holder_is_replaced_and_a_signal_ends_the_other_well(cli, cli_s
         lambda: service(cli)["runs"] > 1 and service(cli)["standby"] == 1, "the service and its standby"
     )
     first = service(cli)
+    told = cli.ok("why", "service:edgar")
+    assert f"It is on instance {first['holder']}" in told
+    assert "1 instance would take over." in told
     holder = started.pop(pid_of(cli, first["holder"]))
     holder.kill()
     eventually(
@@ -61,6 +64,8 @@ def test_a_killed_holder_is_replaced_and_a_signal_ends_the_other_well(cli, cli_s
     last = service(cli)
     assert (last["state"], last["holder"]) == ("stopped", None)
     assert "stopped" in cli.ok("services", "list")
+    assert "No instance has it. Start one" in cli.ok("why", "service:edgar")
+    assert "there are: edgar" in cli.refused("why", "service:typo")
     assert "report" in cli.ok("schedules", "list")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+from uuid import uuid4
 
 import pytest
 
@@ -34,10 +35,19 @@ def broken():
 
 
 @pytest.fixture
-def app(make_app, tmp_path, broken):
-    app = make_app(
-        storage_url=f"file://{tmp_path}/files", finalizer_seconds=0.05, webhook_hosts=["127.0.0.1"]
-    )
+def storage(request, tmp_path):
+    """Where files are kept: a folder, or what the test asks for."""
+    if getattr(request, "param", "file") == "file":
+        return {"storage_url": f"file://{tmp_path}/files"}
+    server = request.getfixturevalue("s3")
+    server.make_bucket("bucket")
+    url = f"s3://bucket/{uuid4().hex}"
+    return {"storage_url": url} | {f"storage_{name}": value for name, value in server.options.items()}
+
+
+@pytest.fixture
+def app(make_app, storage, broken):
+    app = make_app(**storage, finalizer_seconds=0.05, webhook_hosts=["127.0.0.1"])
 
     @app.exporter("index_levels", max_attempts=2, backoff=Backoff(base=0.01, cap=0.01))
     def index_levels(fields):
@@ -100,6 +110,7 @@ def test_a_submission_is_answered_as_the_contract_has_it(client):
     assert (open_job.json()["status"], open_job.json()["dataContent"]) == ("SUBMITTED", None)
 
 
+@pytest.mark.parametrize("storage", ["file", "s3"], indirect=True)
 def test_a_completed_job_is_answered_as_the_contract_has_it(client, app):
     with app.worker():
         earlier = submit(client, DEF)
@@ -311,18 +322,15 @@ def test_a_file_in_a_folder_is_sent(client, app):
 
 
 @on_sqlite
-def test_a_file_in_a_bucket_is_where_a_signed_address_leads(client, app, s3):
-    from rowlock.jobs.storage import ArtifactStore
-
-    s3.make_bucket("downloads")
-    app.store = ArtifactStore.open("s3://downloads/here", **s3.options)
+@pytest.mark.parametrize("storage", ["s3"], indirect=True)
+def test_a_file_in_a_bucket_is_where_a_signed_address_leads(client, app):
     key = submit(client, ABC)
     with app.worker():
         ended(client, key)
     [one] = client.get(f"/jobs/{key}/inputs").json()["inputs"]
     answer = client.get(one["download"], follow_redirects=False)
     assert (answer.status_code, answer.headers["cache-control"]) == (307, "no-store")
-    assert re.search("/here/exports/.*ABC_20240202_CLS.csv.*Signature=", answer.headers["location"])
+    assert re.search("/bucket/.*/exports/.*ABC_20240202_CLS.csv.*Signature=", answer.headers["location"])
 
 
 # -- cancel and redrive --------------------------------------------------------------------------------------------

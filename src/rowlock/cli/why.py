@@ -1,4 +1,4 @@
-"""`rowlock why`: what a record or a lock waits for, or what became of it."""
+"""`rowlock why`: what a record, a job, a service or a lock waits for, or what became of it."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,23 +12,26 @@ from rowlock.errors import NotFound
 if TYPE_CHECKING:
     from rowlock.ledger.ledger import Ledger
 
-_LOCK = "lock:"
+_LOCK, _SERVICE = "lock:", "service:"
 
 
 def why(
     thing: Annotated[
         str,
         typer.Argument(
-            metavar="RECORD|LOCK",
-            help="A record: a number, FLOW/KEY, or a key that only one flow has. Or lock:NAME.",
+            metavar="RECORD|JOB|LOCK|SERVICE",
+            help="A record: a number, FLOW/KEY, or a key that only one flow has. A job, as in J20260110_000777. "
+            "Or lock:NAME, or service:NAME.",
         ),
     ],
     as_json: AsJson = False,
     ledger: LedgerUrl = None,
 ) -> None:
-    """Say in words what a record or a lock waits for, or what became of it.
+    """Say in words what a record, a job, a lock or a service waits for, or what became of it.
 
     Example: rowlock why score_survey/survey-17
+
+    Example: rowlock why J20260110_000777
 
     Example: rowlock why lock:edgar_monitor
     """
@@ -37,21 +40,34 @@ def why(
     if as_json:
         say_json(found)
         return
-    if "lock" in found:
-        name = f"Lock {found['lock']['name']}"
-    else:
-        record = found["record"]
-        name = f"Record {record['id']} ({record['flow']}/{record['key']})"
-    say(" ".join([f"{name} is {found['state']}.", *(reason["text"] for reason in found["reasons"])]))
+    say(" ".join([f"{_name(found)} is {found['state']}.", *(reason["text"] for reason in found["reasons"])]))
+
+
+def _name(found: dict[str, Any]) -> str:
+    match found:
+        case {"record": record}:
+            return f"Record {record['id']} ({record['flow']}/{record['key']})"
+        case {"job": job}:
+            return f"Job {job['key']}"
+        case {"service": service}:
+            return f"Service {service['name']}"
+    return f"Lock {found['lock']['name']}"
 
 
 def _explain(ledger: "Ledger", thing: str) -> dict[str, Any]:
-    """A lock when it is called one, then a record, then a lock."""
+    """A job, a service or a lock when it is called one, then a record, then a lock."""
+    from rowlock.jobs.jobs import KEY
+    from rowlock.jobs.why import explain_job
     from rowlock.leases.inspector import LockInspector
+    from rowlock.leases.service_why import explain_service
     from rowlock.leases.why import explain_lock
     from rowlock.queue.inspector import Inspector
     from rowlock.queue.why import explain
 
+    if KEY.fullmatch(thing):
+        return explain_job(ledger, thing)
+    if thing.startswith(_SERVICE):
+        return explain_service(ledger, thing.removeprefix(_SERVICE))
     locks = LockInspector(ledger)
     if thing.startswith(_LOCK) and locks.exists(thing.removeprefix(_LOCK)):
         return explain_lock(ledger, thing.removeprefix(_LOCK))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rowlock.ledger.ledger import Ledger
 
 Reason = dict[str, Any]
+_HELD_BACK = 9999  # the year until which a job that has ended holds its inputs back
 
 
 def explain(ledger: Ledger, record_id: int) -> dict[str, Any]:
@@ -54,7 +55,10 @@ class _Case:
                 return [self._cancelled()]
             case "processing":
                 return [self._held(), *self._limit_gates()]
-        return [*self._time_gates(), *self._flow_gates(), *self._worker_gates()]
+        held_up = self._time_gates()
+        if held_up and held_up[0]["gate"] == "held back":
+            return held_up
+        return [*held_up, *self._flow_gates(), *self._worker_gates()]
 
     # -- gates of a record that waits ------------------------------------------------------------------------
 
@@ -63,6 +67,10 @@ class _Case:
         if record["ready"]:
             return []
         run_at, wait = record["run_at"], self._until(record["run_at"])
+        if run_at.year >= _HELD_BACK:
+            job = record["key"].partition("/")[0]
+            text = f"It is held back, because its job {job} has ended. To drive the job again: `rowlock jobs redrive {quote(job)}`."
+            return [_reason("held back", text, job=job)]
         facts = {"run_at": run_at, "in_seconds": wait}
         if wait <= 0:
             text = f"Its time came {in_words(-wait)} ago ({_stamp(run_at)}); the next live worker makes it ready."
