@@ -103,7 +103,9 @@ def test_why_says_what_a_job_waits_for_and_what_became_of_it(cli, target):
     told = cli.ok("why", key)
     assert f"Job {key} is SUBMITTED. 0 of its 3 inputs are settled" in told
     assert "It fails in" in told
-    assert "3 inputs are waiting for a worker. The first of them, input 1: No live worker takes the flow" in told
+    assert (
+        "3 inputs are waiting for a worker. The first of them, input 1: No live worker takes the flow" in told
+    )
     with load_app(target) as app, app.worker(concurrency=1):
         eventually(lambda: not app.jobs.get(key).open, "the end of the job")
         eventually(lambda: not app.jobs.get(key).running, "the end of its inputs")
@@ -115,7 +117,9 @@ def test_why_says_what_a_job_waits_for_and_what_became_of_it(cli, target):
     assert "1 input is dead, of 'Reject: no levels for [BAD]'" in told
     assert f"`rowlock jobs redrive {key}`" in told
     if left:
-        assert f"because its job {key} has ended" in cli.ok("why", f"export.index_levels/{key}/B/20240202/CLS")
+        assert f"because its job {key} has ended" in cli.ok(
+            "why", f"export.index_levels/{key}/B/20240202/CLS"
+        )
     cli.ok("jobs", "redrive", key)
     cli.ok("jobs", "cancel", key, "--yes")
     assert "are cancelled" in cli.ok("why", key)

@@ -6,7 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from rowlock.ledger.ledger_clock import LedgerClock
-from rowlock.server import access
+from rowlock.server import access, readiness
 from rowlock.server.api import create_api
 from rowlock.server.tokens import Role, Tokens
 from tests.server import samples
@@ -32,8 +32,9 @@ def client(api):
 
 @pytest.fixture
 def now(monkeypatch):
-    """Tokens are read anew for each request."""
+    """Tokens and readiness are read anew for each request."""
     monkeypatch.setattr(access, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(readiness, "FRESH_SECONDS", 0.0)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from rowlock import Rowlock, Settings
 from rowlock.databases.local_postgres import LocalPostgres
 from rowlock.ledger.ledger import Ledger
-from rowlock.server import access
+from rowlock.server import access, readiness
 from rowlock.server.api import create_api
 from rowlock.server.tokens import Role
 from tests.server.conftest import client_of
@@ -22,11 +22,10 @@ from tests.support.waiting import eventually
 def test_a_server_is_an_instance_that_lives_and_is_ready(client, app, bearer):
     assert client.get("/health/live").json() == {"status": "live"}
     me = app.locks.instance.id
-    ready = client.get("/health/ready", headers=bearer[Role.READ]).json()
-    assert ready == {
-        "status": "ready",
-        "schema_version": app.ledger.schema.latest,
+    assert client.get("/health/ready").json() == {"status": "ready"}
+    assert client.get("/health/instances", headers=bearer[Role.READ]).json()["server"] == {
         "instance": me,
+        "schema_version": app.ledger.schema.latest,
         "access": "token",
     }
     for path in ("/health/instances", "/instances"):
@@ -35,7 +34,20 @@ def test_a_server_is_an_instance_that_lives_and_is_ready(client, app, bearer):
 
 
 def test_it_says_that_it_is_open(client):
-    assert client.get("/health/ready").json()["access"] == "open"
+    assert client.get("/health/instances").json()["server"]["access"] == "open"
+
+
+def test_however_many_ask_the_ledger_is_asked_once_a_second(client, app, monkeypatch):
+    asked = []
+    check = app.ledger.schema.check
+    monkeypatch.setattr(app.ledger.schema, "check", lambda: (asked.append(1), check()))
+    monkeypatch.setattr(readiness, "FRESH_SECONDS", 1000.0)
+    for _ in range(5):
+        assert client.get("/health/ready").status_code == 200
+    assert len(asked) == 1
+    monkeypatch.setattr(readiness, "FRESH_SECONDS", 0.0)
+    assert client.get("/health/ready").status_code == 200
+    assert len(asked) == 2
 
 
 def test_tables_that_do_not_fit_are_not_ready(client, app):

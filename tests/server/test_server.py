@@ -24,7 +24,7 @@ def test_it_serves_until_a_signal_and_leaves_the_registry(app, start_server):
     server = start_server(app.settings)
     with httpx2.Client(base_url=server.url) as client:
         assert client.get("/health/live").json() == {"status": "live"}
-        me = client.get("/health/ready").json()["instance"]
+        me = client.get("/health/instances").json()["server"]["instance"]
         assert client.get("/nothing?token=hunter2").json()["status"] == 404
         assert "server" not in client.get("/flows").headers
     assert "everybody on this machine may call" in server.said
@@ -58,7 +58,7 @@ def test_tokens_of_a_running_server_come_and_go(app, start_server):
 def test_a_drained_server_ends_by_itself(make_app, start_server):
     app = make_app(lease_seconds=1)
     server = start_server(app.settings)
-    me = httpx2.get(f"{server.url}/health/ready").json()["instance"]
+    me = httpx2.get(f"{server.url}/health/instances").json()["server"]["instance"]
     app.ledger.run("instance_drain", id=me)
     assert server.wait() == 0, server.said
 

@@ -22,6 +22,7 @@ from rowlock.server.limit import Limit
 from rowlock.server.metrics import Metrics
 from rowlock.server.presence import Presence
 from rowlock.server.problem import Problem
+from rowlock.server.readiness import Readiness
 from rowlock.server.route import GuardedRoute
 from rowlock.server.routes import ROUTERS
 from rowlock.server.tokens import Role
@@ -79,6 +80,7 @@ def create_api(app: Rowlock, *, routers: Sequence[APIRouter] = ()) -> FastAPI:
     api.state.rowlock, api.state.presence = app, presence
     api.state.streams = EventStreams(app, presence)
     api.state.access, api.state.metrics, api.state.routes = access, metrics, routes
+    api.state.readiness = Readiness(lambda: app.ledger)
     api.router.route_class = GuardedRoute
     for router in found:
         api.include_router(router)

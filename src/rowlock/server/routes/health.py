@@ -2,13 +2,10 @@
 
 from typing import Annotated, Literal
 
-import anyio
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
-from rowlock.errors import LedgerError, SchemaMismatch
-from rowlock.ledger.ledger import Ledger
 from rowlock.queue.inspector import Inspector
 from rowlock.server.problem import Refusal
 from rowlock.server.route import GuardedRoute, TheLedger, needs
@@ -17,9 +14,6 @@ from rowlock.server.views import Instances
 
 router = APIRouter(route_class=GuardedRoute, tags=["health"])
 
-# Whoever asks whether we are ready does not want to wait for a network that swallows packets.
-_READY_SECONDS = 5.0
-
 
 class Live(BaseModel):
     status: Literal["live"]
@@ -27,11 +21,20 @@ class Live(BaseModel):
 
 class Ready(BaseModel):
     status: Literal["ready"]
-    schema_version: int = Field(description="The newest migration that the ledger has.")
+
+
+class Self(BaseModel):
+    """The server that answers."""
+
     instance: int | None = Field(description="This server in the registry.")
+    schema_version: int = Field(description="The newest migration that it knows.")
     access: Literal["token", "open"] = Field(
         description="`open` while the ledger has never had a token: anybody on this machine may call."
     )
+
+
+class Registry(Instances):
+    server: Self
 
 
 @router.get("/health/live")
@@ -46,44 +49,27 @@ async def live(request: Request) -> Live:
 
 
 @router.get("/health/ready")
-@needs(Role.READ)
+@needs(None)
 async def ready(request: Request) -> Ready:
-    """The ledger answers, its tables fit this code, and the server is not about to leave."""
-    state = request.app.state
-    if state.presence.draining:
+    """The ledger answers, its tables fit this code, and the server is not about to leave. Probes have no token."""
+    if request.app.state.presence.draining:
         raise Refusal(
             503, "The server drains: it finishes what it has and takes nothing new.", kind="not-ready"
         )
-    try:
-        with anyio.fail_after(_READY_SECONDS):
-            version = await run_sync(_version, state.rowlock.ledger, abandon_on_cancel=True)
-    except TimeoutError:
-        raise Refusal(
-            503, f"The ledger did not answer within {_READY_SECONDS:g} s.", kind="not-ready"
-        ) from None
-    return Ready(
-        status="ready",
-        schema_version=version,
-        instance=state.presence.instance_id,
-        access="open" if await state.access.is_open() else "token",
-    )
-
-
-def _version(ledger: Ledger) -> int:
-    try:
-        ledger.schema.check()
-    except SchemaMismatch:
-        raise
-    except LedgerError as error:
-        raise Refusal(503, "The ledger cannot be reached now.", kind="not-ready") from error
-    return ledger.schema.latest
+    await request.app.state.readiness.check()
+    return Ready(status="ready")
 
 
 @router.get("/health/instances")
 @needs(Role.READ)
-def instances(
+async def instances(
+    request: Request,
     ledger: TheLedger,
     limit: Annotated[int, Query(ge=1, le=10_000, description="So many at most.")] = 1000,
-) -> Instances:
-    """Every live instance and those of the last hour, with the age of their heartbeats and what they hold."""
-    return Instances.model_validate({"instances": Inspector(ledger).instances(limit=limit)})
+) -> Registry:
+    """This server, every live instance and those of the last hour, with the age of their heartbeats and what they hold."""
+    state = request.app.state
+    access = "open" if await state.access.is_open() else "token"
+    found = await run_sync(lambda: Inspector(ledger).instances(limit=limit))
+    me = {"instance": state.presence.instance_id, "schema_version": ledger.schema.latest, "access": access}
+    return Registry.model_validate({"server": me, "instances": found})
