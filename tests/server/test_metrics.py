@@ -69,8 +69,16 @@ def test_it_says_what_the_ledger_says(client, busy):
         ("rowlock_items", "retry_wait", "send"): 1,
         ("rowlock_dead_items", "score"): 1,
         ("rowlock_dead_items", "send"): 0,
-        ("rowlock_completions_total", "completed"): 2,
-        ("rowlock_completions_total", "failed"): 2,
+        ("rowlock_claims_total", "score"): 3,
+        ("rowlock_completions_total", "completed", "score"): 2,
+        ("rowlock_completions_total", "failed", "score"): 1,
+        ("rowlock_completions_total", "failed", "send"): 1,
+        ("rowlock_process_duration_seconds_count", "score"): 3,
+        ("rowlock_queue_wait_seconds_count", "score"): 3,
+        ("rowlock_queue_wait_seconds_bucket", "+Inf", "score"): 3,
+        ("rowlock_lease_renewals_total", "failed"): 0,
+        ("rowlock_leases_lost_total", "expired"): 0,
+        ("rowlock_leader_changes_total",): 0,
         ("rowlock_stale_writes_rejected_total",): 0,
         ("rowlock_takeovers_total",): 0,
         ("rowlock_instances", "active"): 1,
@@ -80,6 +88,8 @@ def test_it_says_what_the_ledger_says(client, busy):
     assert found["rowlock_oldest_pending_age_seconds", "idle"] > 0
     assert found["rowlock_oldest_pending_age_seconds", "score"] == 0
     assert found["rowlock_lock_held_seconds", "edgar"] >= 0
+    assert 0 < found["rowlock_process_duration_seconds_sum", "score"] < 60
+    assert 0 < found["rowlock_queue_wait_seconds_sum", "score"] < 60
     assert found["rowlock_locks_held",] >= 1
     assert sum(name[0] == "rowlock_build_info" for name in found) == 1
 

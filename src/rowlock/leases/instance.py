@@ -19,6 +19,7 @@ from rowlock import clock, log
 from rowlock.errors import LedgerError
 from rowlock.leases.keeper import Keeper
 from rowlock.leases.lease import SAFETY_MARGIN
+from rowlock.leases.tally import Tally
 from rowlock.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -76,8 +77,10 @@ class Instance:
         self.name = name or f"{self.hostname}:{self.pid}"
         self.roles = roles
         self.counters = Counters()
+        self.tally = Tally()
         self.id: int = 0
         self._deadline = 0.0
+        self._ledger_ahead = 0.0
         self._on_lost: list[Callable[[str], None]] = []
         self._on_drain: list[Callable[[], None]] = []
         self._forfeited = threading.Event()
@@ -86,7 +89,7 @@ class Instance:
         self._stopping = threading.Event()
         self._next_beat = 0.0
         self._ledger = Ledger.open(settings.model_copy(update={"pool_size": 1}), control=True)
-        self.keeper = Keeper(self._ledger, lambda: self.id, self._wake.set)
+        self.keeper = Keeper(self._ledger, lambda: self.id, self._wake.set, self.tally)
         self._thread = threading.Thread(target=self._beat_for_ever, name="rowlock-heartbeat", daemon=True)
 
     # -- what others ask ---------------------------------------------------------------------------
@@ -99,6 +102,11 @@ class Instance:
     @property
     def alive(self) -> bool:
         return not self._forfeited.is_set() and clock.monotonic() < self._deadline
+
+    @property
+    def ledger_time(self) -> float:
+        """About what the ledger's clock says now; for measuring, not for deciding."""
+        return clock.monotonic() + self._ledger_ahead
 
     @property
     def beating(self) -> bool:
@@ -132,6 +140,7 @@ class Instance:
         if self._thread.is_alive():
             self._thread.join(timeout=self.settings.heartbeat_seconds)
         try:
+            self.tally.write(self._ledger)
             self._ledger.run_safely(
                 "instance_end", id=self.id, state="stopped", reason=reason, **self.counters.read()
             )
@@ -144,6 +153,7 @@ class Instance:
         """Gives up everything held, because the deadline passed or the ledger said so. Idempotent."""
         if not self._forfeited.is_set():
             self._forfeited.set()
+            self.tally.add("leases_lost", "instance")
             logger.error("instance %s lost its lease: %s", self.id, reason)
             for tell in self._on_lost:
                 tell(reason)
@@ -165,6 +175,7 @@ class Instance:
             self._replace()
             return
         self._extend(sent)
+        self._look_at_clock(sent, rows[0].now)
         if rows[0].state == "draining":
             for tell in self._on_drain:
                 tell()
@@ -187,10 +198,20 @@ class Instance:
             self.beat()
             self._next_beat = sent + self.settings.heartbeat_seconds
         except LedgerError as error:
+            self.tally.add("lease_renewals", "failed")
             logger.warning(
                 "instance %s: heartbeat failed, %.1f s left: %s", self.id, self.seconds_left, error
             )
             self._next_beat = clock.monotonic() + self.settings.heartbeat_seconds / 4
+        else:
+            self.tally.add("lease_renewals", "renewed")
+            self._tell_tally()
+
+    def _tell_tally(self) -> None:
+        try:
+            self.tally.write(self._ledger)
+        except LedgerError as error:
+            logger.warning("instance %s could not add what it counted, and tries again: %s", self.id, error)
 
     def _register(self) -> None:
         sent = clock.monotonic()
@@ -206,6 +227,7 @@ class Instance:
         self.id = rows[0].id
         log.instance_is(self, self.id)
         self._extend(sent)
+        self._look_at_clock(sent, rows[0].now)
         self._forfeited.clear()
 
     def _replace(self) -> None:
@@ -217,6 +239,10 @@ class Instance:
         self.counters.forget(counted)
         self._register()
         logger.warning("instance %s goes on as instance %s", old, self.id)
+
+    def _look_at_clock(self, sent: float, now: float) -> None:
+        """The ledger looked at its clock about halfway between question and answer."""
+        self._ledger_ahead = now - (sent + clock.monotonic()) / 2
 
     def _extend(self, sent: float) -> None:
         self._deadline = sent + self.settings.lease_seconds * (1 - SAFETY_MARGIN)

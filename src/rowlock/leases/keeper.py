@@ -17,6 +17,8 @@ from rowlock.ledger.lock_table import NO_TICKET, HeldSlot, Wanted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from rowlock.leases.tally import Tally
+
 logger = logging.getLogger("rowlock.leases")
 
 # Two renewals may fail before anything is lost.
@@ -28,10 +30,13 @@ _LONGEST_WAIT = 1.0  # a wait does not count the time a machine slept; the deadl
 class Keeper:
     """Renewals go over the heartbeat's own connection, everything else over others."""
 
-    def __init__(self, heartbeat: Ledger, holder: Callable[[], int], wake: Callable[[], None]) -> None:
+    def __init__(
+        self, heartbeat: Ledger, holder: Callable[[], int], wake: Callable[[], None], tally: Tally
+    ) -> None:
         self._heartbeat = heartbeat
         self._holder = holder
         self._wake = wake
+        self.tally = tally
         self._leases: dict[HeldSlot, Lease] = {}
         self._renew_at: dict[HeldSlot, float] = {}
         # Until when the heartbeat and the deadlines' thread mean to sleep: nobody is woken who would wake in time.
@@ -173,6 +178,7 @@ class Keeper:
         try:
             ours = self._heartbeat.locks.renew(self.holder, [lease.held_slot for lease in due])
         except LedgerError as error:
+            self.tally.add("lease_renewals", "failed", len(due))
             shortest = min(due, key=lambda lease: lease.seconds_left)
             logger.warning(
                 "%d leases could not be renewed, %r has %.1f s left: %s",
@@ -182,6 +188,7 @@ class Keeper:
             return
         for lease in due:
             if (lease.name, lease.held_slot.slot) in ours:
+                self.tally.add("lease_renewals", "renewed")
                 self._renewed(lease, sent)
             else:
                 self._not_renewed(lease)

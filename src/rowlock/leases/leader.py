@@ -140,6 +140,7 @@ class Leader:
         return locks.acquire(wish, bell=self._bell, stopping=self._stopping)
 
     def _lead(self, lease: Lease) -> None:
+        self._locks().instance.tally.add("leader_changes", "")
         logger.info("leads %r (token %s)", self.name, lease.token)
         self._resigning.clear()
         self._lease = lease

@@ -154,12 +154,14 @@ class Lease:
         """It is somebody else's to have now. Tells everybody, once."""
         if self._end("lost"):
             self.why_lost = reason
+            self._keeper.tally.add("leases_lost", "taken")
             self._tell()
 
     def expire(self) -> None:
         """Loses it if the local deadline has passed, and no renewal came in at the last moment."""
         if self._end("lost", only_if_late=True):
             self.why_lost = "it could not be renewed in time"
+            self._keeper.tally.add("leases_lost", "expired")
             self._tell()
 
     def _end(self, state: Literal["released", "lost"], *, only_if_late: bool = False) -> bool:

@@ -90,6 +90,7 @@ class ServiceRunner:
 
     def _hold(self, lease: Lease) -> None:
         run = self._run = ServiceRun(self.service, lease.__enter__(), self._stopping)
+        self._locks.instance.tally.add("leader_changes", "")
         logger.info("service %r runs here now (token %s)", self.service.name, lease.token)
         try:
             if self._attempt(run, self.service.on_start):

@@ -17,6 +17,7 @@ from rowlock.queue.outcome import Outcome
 from rowlock.queue.payload import encode
 from rowlock.queue.record import Holder, Record
 from rowlock.queue.settler import to_failure
+from rowlock.queue.stats import Stats
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +39,7 @@ class DistributedProcessor:
         self._flows = flows
         self._foreign: dict[str, Flow] = {}
         self.instance = Instance(ledger.settings, name=name, roles="processor")
+        self._stats = Stats(self.instance)
 
     def __enter__(self) -> Self:
         self.instance.start()
@@ -54,6 +56,7 @@ class DistributedProcessor:
         self._ledger.promote(batch_size)
         instance_id = self.instance.id
         _, claimed = self._ledger.exchange(instance_id, [], [Wish(flow_name, batch_size, *_FROM_THE_START)])
+        self._stats.claimed(flow_name, claimed)
         holder = Holder(
             ledger=self._ledger,
             instance_id=instance_id,
@@ -119,4 +122,5 @@ class DistributedProcessor:
             record._state = "lost"  # noqa: SLF001
             raise LeaseLost(f"{record!r}: its token is stale; the mark was refused and nothing was written.")
         record._state = "settled"  # noqa: SLF001
+        self._stats.ended(outcome)
         self.instance.counters.add(completed=outcome.kind == "completed", failed=outcome.kind != "completed")

@@ -26,6 +26,7 @@ from rowlock.queue.process_executor import ProcessExecutor
 from rowlock.queue.record import Holder, Record
 from rowlock.queue.roles import describe
 from rowlock.queue.settler import Settler
+from rowlock.queue.stats import Stats
 from rowlock.queue.suspects import Suspects
 from rowlock.queue.watchdog import Watchdog
 from rowlock.signals import UntilSignal
@@ -92,6 +93,7 @@ class Worker(UntilSignal):
         self.instance = instance or Instance(self.settings, name=name, roles=describe(flows=self.flows))
         self.instance.on_lost(self._on_lost)
         self.instance.on_drain(self._on_drain)
+        self._stats = Stats(self.instance)
         self._suspects = Suspects(self._control)
         self._settler = Settler(self._control, self.flows, self.instance.counters)
         self._lanes = {
@@ -224,6 +226,7 @@ class Worker(UntilSignal):
         if lane.breaker is not None:
             lane.breaker.note(outcome)
         if lane.finished(record, now):
+            self._stats.ended(outcome)
             self._settler.take(outcome)
         else:
             logger.warning("%r had been given up; its late outcome is refused", record)
@@ -296,6 +299,7 @@ class Worker(UntilSignal):
             settle=lambda outcome: self._inbox.put([outcome]),
             timeout=lane.flow.timeout,
         )
+        self._stats.claimed(lane.flow.name, held)
         records = [Record(row, holder) for row in held]
         lane.in_hand.update({record.id: record for record in records})
         if lane.breaker is not None:

@@ -10,10 +10,11 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
 from rowlock import clock
+from rowlock.leases.tally import BUCKETS, LONGER, SUM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,6 +37,7 @@ class Reading(NamedTuple):
     locks: list[Any]
     services: list[Any]
     totals: Any
+    tallies: dict[str, dict[str, dict[str, float]]]
     schema_version: int
 
 
@@ -47,8 +49,17 @@ def read(ledger: Ledger) -> Reading:
         locks=ledger.run_safely("metrics_locks", limit=_LOCKS_SHOWN),
         services=ledger.run_safely("services"),
         totals=ledger.run_safely("totals")[0],
+        tallies=_tallies(ledger),
         schema_version=ledger.schema.version(),
     )
+
+
+def _tallies(ledger: Ledger) -> dict[str, dict[str, dict[str, float]]]:
+    """Metric → flow or kind → part → total."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for row in ledger.run_safely("tallies"):
+        found.setdefault(row.metric, {}).setdefault(row.subject, {})[row.part] = row.value
+    return found
 
 
 class LedgerCollector(Collector):
@@ -69,6 +80,8 @@ class LedgerCollector(Collector):
         yield from _instances(reading)
         yield from _locks(reading)
         yield from _totals(reading)
+        yield from _attempts(reading)
+        yield from _leases(reading)
 
     def _read(self) -> Reading:
         with self._lock:
@@ -149,15 +162,68 @@ def _locks(reading: Reading) -> Iterator[Metric]:
 
 def _totals(reading: Reading) -> Iterator[Metric]:
     totals = reading.totals
-    done = CounterMetricFamily(
-        "rowlock_completions", "Attempts that ended, since the ledger began.", labels=["outcome"]
-    )
-    done.add_metric(["completed"], totals.completed)
-    done.add_metric(["failed"], totals.failed)
-    yield done
     yield CounterMetricFamily(
         "rowlock_stale_writes_rejected", "Writes refused because their token was stale.", totals.stale_refused
     )
     yield CounterMetricFamily(
         "rowlock_takeovers", "Records taken over from dead instances.", totals.takeovers
     )
+
+
+_ATTEMPTS = "attempts_"
+
+
+def _attempts(reading: Reading) -> Iterator[Metric]:
+    """What the workers counted, as of their last heartbeats."""
+    claims = CounterMetricFamily(
+        "rowlock_claims", "Records claimed, since the ledger began.", labels=["queue"]
+    )
+    for flow, parts in reading.tallies.get("claims", {}).items():
+        claims.add_metric([flow], parts[""])
+    done = CounterMetricFamily(
+        "rowlock_completions", "Attempts that ended, since the ledger began.", labels=["queue", "outcome"]
+    )
+    for metric, flows in reading.tallies.items():
+        if metric.startswith(_ATTEMPTS):
+            for flow, parts in flows.items():
+                done.add_metric([flow, metric.removeprefix(_ATTEMPTS)], parts[""])
+    yield from (claims, done)
+    yield _histogram(reading, "process_duration", "How long attempts took.")
+    yield _histogram(
+        reading, "queue_wait", "How long records waited, from being enqueued to their first claim."
+    )
+
+
+def _histogram(reading: Reading, metric: str, about: str) -> Metric:
+    family = HistogramMetricFamily(f"rowlock_{metric}_seconds", about, labels=["queue"])
+    for flow, parts in reading.tallies.get(metric, {}).items():
+        buckets, total = [], 0.0
+        for bound in (*map(str, BUCKETS), LONGER):
+            total += parts.get(bound, 0.0)
+            buckets.append((bound if bound != LONGER else "+Inf", total))
+        family.add_metric([flow], buckets=buckets, sum_value=parts.get(SUM, 0.0))
+    return family
+
+
+def _leases(reading: Reading) -> Iterator[Metric]:
+    renewals = CounterMetricFamily("rowlock_lease_renewals", "Leases and heartbeats.", labels=["result"])
+    lost = CounterMetricFamily(
+        "rowlock_leases_lost",
+        "Leases that ended while they were held: expired, taken; and instances that lost all.",
+        labels=["reason"],
+    )
+    for family, metric, kinds in (
+        (renewals, "lease_renewals", ("renewed", "failed")),
+        (lost, "leases_lost", ("expired", "taken", "instance")),
+    ):
+        for kind in kinds:
+            family.add_metric([kind], _total(reading, metric, kind))
+    yield from (renewals, lost)
+    changes = _total(reading, "leader_changes")
+    yield CounterMetricFamily(
+        "rowlock_leader_changes", "Times a leader was elected, or a service moved.", changes
+    )
+
+
+def _total(reading: Reading, metric: str, subject: str = "") -> float:
+    return reading.tallies.get(metric, {}).get(subject, {}).get("", 0.0)

@@ -4,4 +4,4 @@ INSERT INTO rowlock.service_instances
 SELECT %(name)s, %(hostname)s, %(pid)s, %(version)s, %(roles)s, %(lease)s, now, now,
        now + %(lease)s * interval '1 second'
 FROM (SELECT rowlock.ledger_time() AS now) AS t
-RETURNING id
+RETURNING id, extract(epoch FROM started_at)::float8 AS now

@@ -4,4 +4,4 @@ INSERT INTO service_instances
 SELECT :name, :hostname, :pid, :version, :roles, :lease, now, now,
        now + :lease
 FROM (SELECT ledger_time() AS now) AS t
-RETURNING id
+RETURNING id, started_at AS now

@@ -1,0 +1,2 @@
+-- Everything that the fleet has counted.
+SELECT metric, subject, part, value FROM tallies ORDER BY metric, subject, part
