@@ -8,58 +8,66 @@ from __future__ import annotations
 import json
 import threading
 from bisect import bisect_left
-from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from operator import add
+from typing import TYPE_CHECKING
 
 from rowlock.errors import LedgerError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rowlock.ledger.ledger import Ledger
 
 # Seconds; what took longer is in the last one.
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
 LONGER = "inf"
 SUM = "sum"
-_PARTS = (*map(str, BUCKETS), LONGER)
-
-
-class Counted(NamedTuple):
-    """One total: of what, of which flow or kind, and of a histogram which part."""
-
-    metric: str
-    subject: str
-    part: str
+_PARTS = (*map(str, BUCKETS), LONGER, SUM)
 
 
 class Tally:
-    """Counts; any thread may."""
+    """Counts; any thread may, and for every record some do: so it is a list and an index, not an object each."""
 
     def __init__(self) -> None:
-        self._counts: defaultdict[Counted, float] = defaultdict(float)
+        self._counts: dict[tuple[str, str], list[float]] = {}
         self._lock = threading.Lock()
 
     def add(self, metric: str, subject: str, amount: float = 1) -> None:
         with self._lock:
-            self._counts[Counted(metric, subject, "")] += amount
+            self._of(metric, subject, 1)[0] += amount
 
     def observe(self, metric: str, subject: str, seconds: float) -> None:
-        part = _PARTS[bisect_left(BUCKETS, seconds)]
         with self._lock:
-            self._counts[Counted(metric, subject, part)] += 1
-            self._counts[Counted(metric, subject, SUM)] += seconds
+            parts = self._of(metric, subject, len(_PARTS))
+            parts[bisect_left(BUCKETS, seconds)] += 1
+            parts[-1] += seconds
+
+    def _of(self, metric: str, subject: str, parts: int) -> list[float]:
+        found = self._counts.get((metric, subject))
+        if found is None:
+            found = self._counts[metric, subject] = [0.0] * parts
+        return found
 
     def write(self, ledger: Ledger) -> None:
         """Adds everything to the ledger's totals; what could not be added stays here."""
         with self._lock:
-            counted, self._counts = self._counts, defaultdict(float)
+            counted, self._counts = self._counts, {}
         if not counted:
             return
-        # In one order, so that two instances that write at the same moment do not wait for each other.
-        rows = [{**which._asdict(), "value": counted[which]} for which in sorted(counted)]
         try:
-            ledger.run("tally_add", counts=json.dumps(rows))
+            ledger.run("tally_add", counts=json.dumps(list(_rows(counted))))
         except LedgerError:
             with self._lock:
-                for which, amount in counted.items():
-                    self._counts[which] += amount
+                for (metric, subject), amounts in counted.items():
+                    parts = self._of(metric, subject, len(amounts))
+                    parts[:] = map(add, parts, amounts)
             raise
+
+
+def _rows(counted: dict[tuple[str, str], list[float]]) -> Iterator[dict[str, str | float]]:
+    # In one order, so that two instances that write at the same moment do not wait for each other.
+    for (metric, subject), amounts in sorted(counted.items()):
+        names = _PARTS if len(amounts) > 1 else ("",)
+        for part, amount in zip(names, amounts, strict=True):
+            if amount:
+                yield {"metric": metric, "subject": subject, "part": part, "value": amount}

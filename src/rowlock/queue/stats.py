@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from rowlock import clock
+from rowlock.queue.outcome import OutcomeKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from rowlock.queue.outcome import Outcome
 
 _NAMES = {"settled": "completed", "lost": "stale"}
+_METRICS = {kind: f"attempts_{_NAMES.get(kind, kind)}" for kind in get_args(OutcomeKind)}
 
 
 class Stats:
@@ -34,6 +36,6 @@ class Stats:
 
     def ended(self, outcome: Outcome) -> None:
         record = outcome.record
-        self._tally.add(f"attempts_{_NAMES.get(outcome.kind, outcome.kind)}", record.flow)
+        self._tally.add(_METRICS[outcome.kind], record.flow)
         if record._started is not None:  # noqa: SLF001 - the executor's note
             self._tally.observe("process_duration", record.flow, clock.monotonic() - record._started)  # noqa: SLF001
