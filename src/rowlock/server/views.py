@@ -58,6 +58,17 @@ class Instances(BaseModel):
     instances: list[InstanceView]
 
 
+class Ready(BaseModel):
+    """The server can serve."""
+
+    status: Literal["ready"]
+    schema_version: int = Field(description="The newest migration that the ledger has.")
+    instance: int | None = Field(description="This server in the registry.")
+    access: Literal["token", "open"] = Field(
+        description="`open` while the ledger has never had a token: anybody on this machine may call."
+    )
+
+
 class RecordName(BaseModel):
     id: int
     flow: str

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import anyio
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from rowlock.errors import LedgerError, SchemaMismatch
 from rowlock.ledger.ledger import Ledger
@@ -13,7 +13,7 @@ from rowlock.queue.inspector import Inspector
 from rowlock.server.problem import Refusal
 from rowlock.server.route import GuardedRoute, TheLedger, needs
 from rowlock.server.tokens import Role
-from rowlock.server.views import Instances
+from rowlock.server.views import Instances, Ready
 
 router = APIRouter(route_class=GuardedRoute, tags=["health"])
 
@@ -23,15 +23,6 @@ _READY_SECONDS = 5.0
 
 class Live(BaseModel):
     status: Literal["live"]
-
-
-class Ready(BaseModel):
-    status: Literal["ready"]
-    schema_version: int = Field(description="The newest migration that the ledger has.")
-    instance: int | None = Field(description="This server in the registry.")
-    access: Literal["token", "open"] = Field(
-        description="`open` while the ledger has never had a token: anybody on this machine may call."
-    )
 
 
 @router.get("/health/live")
