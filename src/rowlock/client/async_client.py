@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 
 
 class AsyncClient:
-    """`Client` for async programs (asyncio or trio): the same methods and arguments. Use it in an `async with`."""
+    """`Client` for async programs: the same methods and arguments. Use it in an `async with`."""
 
     def __init__(
         self, url: str, token: str | None = None, *, timeout: float = 30.0, attempts: int = 5

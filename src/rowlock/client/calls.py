@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 from uuid import uuid4
 
 from rowlock import clock
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from rowlock.client.address import Address
 
+_KEY = re.compile(r"[\w-]+", re.ASCII)
 # The server shows a sign of life every 15 seconds.
 _SILENCE_SECONDS = 45.0
 # The first looks at a job come quickly, for the short ones; then as often as the server likes.
@@ -63,7 +64,7 @@ class Calls:
     # -- look ------------------------------------------------------------------------------------------------
 
     def job(self, key: str) -> Call[JobView]:
-        return (yield from self._get(_path(key), JobView))
+        return (yield from self._get(job_path(key), JobView))
 
     def jobs(self, *, status: str | None, exporter: str | None, page_size: int) -> Call[None]:
         query = {"status": status, "exporter": exporter, "limit": page_size}
@@ -76,7 +77,7 @@ class Calls:
 
     def inputs(self, key: str, *, status: str | None, page_size: int) -> Call[None]:
         query = {"status": status, "limit": page_size}
-        address: str | None = f"{_path(key)}/inputs"
+        address: str | None = f"{job_path(key)}/inputs"
         while address is not None:
             page = yield from self._get(address, InputPage, query)
             for one in page.inputs:
@@ -86,7 +87,7 @@ class Calls:
     def input(self, key: str, input_id: int) -> Call[InputView]:
         # A page begins after its cursor, and ids are in order.
         query = {"cursor": max(0, input_id - 1), "limit": 1}
-        page = yield from self._get(f"{_path(key)}/inputs", InputPage, query)
+        page = yield from self._get(f"{job_path(key)}/inputs", InputPage, query)
         for one in page.inputs:
             if one.input_id == input_id:
                 return one
@@ -99,7 +100,7 @@ class Calls:
     # -- change ----------------------------------------------------------------------------------------------
 
     def cancel(self, key: str) -> Call[JobView]:
-        request = self.address.request("POST", f"{_path(key)}:cancel")
+        request = self.address.request("POST", f"{job_path(key)}:cancel")
         try:
             return parse((yield from self.retries.ask(request)), JobView)
         except Refused:
@@ -111,7 +112,7 @@ class Calls:
 
     def redrive(self, key: str, order: Mapping[str, Any]) -> Call[Redriven]:
         # Not repeatable: what it drove may be dead again by now.
-        request = self.address.request("POST", f"{_path(key)}:redrive", body=order, repeatable=False)
+        request = self.address.request("POST", f"{job_path(key)}:redrive", body=order, repeatable=False)
         return parse((yield from self.retries.ask(request)), Redriven)
 
     # -- follow ----------------------------------------------------------------------------------------------
@@ -121,7 +122,7 @@ class Calls:
         seen: dict[str, str] = {}
         look = _FIRST_LOOK
         while True:
-            answer = yield from self.retries.ask(self.address.request("GET", _path(key), headers=seen))
+            answer = yield from self.retries.ask(self.address.request("GET", job_path(key), headers=seen))
             if answer.status != 304:
                 job = parse(answer, JobView)
                 if job.status not in OPEN:
@@ -148,7 +149,7 @@ class Calls:
             if last is not None:
                 headers["Last-Event-ID"] = str(last)
             silence = max(self.address.timeout, _SILENCE_SECONDS)
-            request = self.address.request("GET", f"{_path(key)}/events", headers=headers, timeout=silence)
+            request = self.address.request("GET", f"{job_path(key)}/events", headers=headers, timeout=silence)
             answer = yield from self.retries.ask(request, stream=True)
             if answer.status == 204:
                 return
@@ -170,8 +171,11 @@ class Calls:
                 yield Pause(self.retries.after(attempt, lost, request))
 
 
-def _path(key: str) -> str:
-    return f"/jobs/{quote(key, safe='')}"
+def job_path(key: str) -> str:
+    """No name of a job leads anywhere else."""
+    if not _KEY.fullmatch(key):
+        raise NotFound(f"There is no job {key!r}.")
+    return f"/jobs/{key}"
 
 
 def _next(address: str | None) -> str | None:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 from uuid import uuid4
 
+from rowlock.client.calls import job_path
 from rowlock.client.steps import Answer, Call, Do, Lost, Pause, Read, Request, Send
 from rowlock.errors import StorageError, StorageRefused
 
@@ -26,7 +27,7 @@ def download(calls: Calls, key: str, input_id: int, to: Path) -> Call[Path]:
     target = to / name if to.is_dir() else to
     # The raw bytes are what the checksum is of.
     request = calls.address.request(
-        "GET", f"/jobs/{key}/inputs/{input_id}/download", headers={"Accept": "*/*", **_AS_IT_IS}
+        "GET", f"{job_path(key)}/inputs/{input_id}/download", headers={"Accept": "*/*", **_AS_IT_IS}
     )
     attempt = 0
     while True:
