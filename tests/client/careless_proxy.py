@@ -30,9 +30,9 @@ class Swallow:
 
 @dataclass(frozen=True)
 class Cut:
-    """Of the answer, only so many bytes come through."""
+    """Of the answer, only so many bytes come through, or its first piece."""
 
-    after: int
+    after: int | None = None
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,8 @@ class _Handler(BaseHTTPRequestHandler):
         while data := response.read1(65536):
             self.wfile.write(data[:left])
             self.wfile.flush()
+            if fault == Cut():
+                return
             if left is not None:
                 left -= len(data)
                 if left <= 0:

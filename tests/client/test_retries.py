@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from itertools import pairwise
 
 import pytest
@@ -11,6 +12,7 @@ from rowlock import ApiError, ApiUnavailable, LedgerUnavailable, StorageError, S
 from rowlock.client.retries import Retries
 from rowlock.client.steps import Answer, Lost, Pause, Request, Send
 from tests.client.careless_proxy import Cut, Say, Swallow, careless_proxy
+from tests.support.waiting import eventually
 
 UNAVAILABLE = Say(503, {"Retry-After": "0"}, b"<html>try later</html>")
 
@@ -126,6 +128,26 @@ def test_a_stream_that_breaks_goes_on_where_it_was(careless, client, service, pr
     assert asked[0] is None
     assert asked[1] == str(told[0].id)
     assert asked[-1] == str(max(event.id for event in told if event.id))
+
+
+def test_counts_that_are_told_again_are_not_given_again(careless, client, service, proxy, named):
+    [slow] = named("SLOW")
+    job = client.submit([slow]).job_id
+    eventually(lambda: client.job(job).started_at, "its start")
+    proxy.faults += [Cut(), Cut(), Cut()]
+    events = careless.events(job)
+    assert [next(events).kind for _ in range(2)] == ["submitted", "progress"]
+    following = threading.Thread(target=lambda: seen.extend(events))
+    seen = []
+    following.start()
+    eventually(lambda: len(proxy.seen) == 4, "the fourth connection")
+    service.mend(slow["indexKey"])
+    following.join()
+    assert [event.kind for event in seen] in (
+        ["completed", "progress"],
+        ["progress", "completed", "progress"],
+    )
+    assert all(event.job is None or event.job.done for event in seen)
 
 
 def test_a_stream_that_never_tells_anything_has_an_end(connect, service, proxy, named):
