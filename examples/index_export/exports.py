@@ -20,7 +20,8 @@ class BeingCorrected(Exception):
     """The levels are being corrected: another attempt, a little later, finds them right."""
 
 
-@app.exporter("index_levels", max_attempts=8, backoff=Backoff(base=1, cap=4), concurrency=4, timeout=60)
+# Many attempts, because a correction takes its time; an index without levels is dead at once.
+@app.exporter("index_levels", max_attempts=20, backoff=Backoff(base=1, cap=4), concurrency=4, timeout=60)
 def index_levels(fields: Any, context: Any) -> Iterator[dict[str, Any]]:
     """The levels up to the effective date, each with its change since the day before."""
     wanted = fields.model_dump()

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from rowlock import NotFound
 from rowlock.client import Client, InputView
 from rowlock.jobs.handling import folder_of
 from rowlock.jobs.storage import ArtifactStore
@@ -57,10 +58,14 @@ class Facts:
     def _of_file(self, one: InputView) -> Iterator[str]:
         if one.s3_path is not None:
             if one.s3_path not in self._digests:
-                content = b"".join(self._store.read(one.s3_path))
+                try:
+                    content = b"".join(self._store.read(one.s3_path))
+                except NotFound:
+                    yield f"{one.s3_path} is not there"
+                    return
                 self._digests[one.s3_path] = (hashlib.sha256(content).hexdigest(), len(content))
             if self._digests[one.s3_path] != (one.sha256, one.bytes):
                 yield f"{one.s3_path} is not what the ledger says"
 
     def _objects(self, key: str) -> list[str]:
-        return [stored.key for stored in self._store.list(f"{folder_of(key)}/")]
+        return [stored.key for stored in self._store.list(folder_of(key))]

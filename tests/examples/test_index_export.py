@@ -11,6 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from rowlock import Rowlock
+from rowlock.client import Client
+from tests.server.process import ServerProcess
+from tests.support.ledgers import make_settings
+from tests.support.waiting import eventually
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "index_export"
 
 
@@ -99,3 +105,64 @@ def test_the_demo_ends_with_one_right_file_for_each_input(tmp_path, environment)
     assert done.stdout.count("dead: Reject: there are no levels of NEW") == 7
     assert left_running(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
+
+
+# -- the demo's own eyes: what it would not see, it could not promise ------------------------------------------
+
+
+@pytest.fixture
+def finished(tmp_path, monkeypatch):
+    """A completed job with its manifest, in a folder: the facts, the job's key, its inputs, and where its files are."""
+    monkeypatch.syspath_prepend(str(EXAMPLE))
+    from facts import Facts
+
+    settings = make_settings(
+        "sqlite", tmp_path, None, storage_url=f"file://{tmp_path}/files", finalizer_seconds=0.05
+    )
+    ordered = [
+        {"indexKey": key, "effectiveDate": 20240131, "asofindicator": "CLS"}
+        for key in ("WORLD", "TECH", "GOLD")
+    ]
+    with Rowlock(settings=settings) as app:
+        app.exporter("index_levels")(lambda fields: [{"index": fields.indexKey}])
+        job, _ = app.jobs.submit(ordered)
+        server = ServerProcess(settings)
+        try:
+            with Client(server.url) as client:
+                facts = Facts(client, app.store)
+                with app.worker():
+                    eventually(lambda: facts.manifests(job.key), "the manifest")
+                [manifest] = (tmp_path / "files").rglob("manifest.json")
+                yield facts, job.key, ordered, manifest.parent
+        finally:
+            server.end()
+
+
+def test_the_demo_sees_nothing_where_nothing_is_wrong(finished):
+    facts, key, ordered, _ = finished
+    assert list(facts.differences(key, ordered)) == []
+    assert facts.files == 3
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (
+            lambda folder: (folder / "TECH_20240131_CLS.csv").write_text("index\nTECK\n"),
+            "is not what the ledger says",
+        ),
+        (lambda folder: (folder / "TECH_20240131_CLS.csv").unlink(), "is not there"),
+        (lambda folder: (folder / "TECH_20240131_CLS.2.csv").touch(), "1 times more than it should be"),
+        (lambda folder: (folder / "manifest.json").write_text('{"files": []}'), "lists other files"),
+    ],
+)
+def test_the_demo_sees_a_file_that_is_wrong_missing_or_too_many(finished, damage, told):
+    facts, key, ordered, folder = finished
+    damage(folder)
+    [difference] = facts.differences(key, ordered)
+    assert told in difference
+
+
+def test_the_demo_sees_an_input_that_is_missing(finished):
+    facts, key, ordered, _ = finished
+    assert list(facts.differences(key, ordered[:-1])) == ["the job has other inputs than were ordered"]
