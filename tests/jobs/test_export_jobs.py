@@ -14,6 +14,7 @@ import pytest
 
 from rowlock import Reject
 from rowlock.errors import InvalidJob
+from rowlock.leases.inspector import LockInspector
 from rowlock.queue.retry import Backoff
 from tests.support.ledgers import sql
 from tests.support.waiting import eventually
@@ -183,6 +184,16 @@ def test_a_webhook_is_signed_and_sent_again_until_it_is_taken(make_app, tmp_path
     expected = hmac.new(b"s3cret", f"{moment}.".encode() + body, hashlib.sha256).hexdigest()
     assert digest == expected
     assert first["Idempotency-Key"] == headers["Idempotency-Key"]
+
+
+def test_ends_are_told_by_another_instance_within_the_lease_of_one_that_is_killed(make_app, tmp_path):
+    app = make_app(storage_url=f"file://{tmp_path}/files", finalizer_seconds=0.05, lease_seconds=7)
+    declare(app, set())
+    inspector = LockInspector(app.ledger)
+    with app.worker():
+        eventually(lambda: inspector.exists("rowlock.finalizer"), "the election")
+        [slot] = inspector.slots("rowlock.finalizer")
+    assert slot["ttl_seconds"] == 7
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1/x", "file:///etc/passwd", "not a url"])

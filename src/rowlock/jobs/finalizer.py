@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("rowlock.jobs")
 
-_TTL = 30.0
 _BATCH = 100
 END_FLOW = "rowlock.job_end"
 
@@ -106,8 +105,10 @@ class Finalizer:
     def _is_elected(self) -> bool:
         """True on one instance of all; the lease is kept until this instance ends."""
         if self._lease is None or not self._lease.held:
+            # As long as the instance's own lease: if it is killed, its jobs' ends are told as soon as its records run again.
+            ttl = self._ledger.settings.lease_seconds
             wish = Acquisition(
-                self._instance.keeper, "rowlock.finalizer", ttl=_TTL, wait=0, owner=self, writes=self._ledger
+                self._instance.keeper, "rowlock.finalizer", ttl=ttl, wait=0, owner=self, writes=self._ledger
             )
             self._lease = try_to_take(wish)
         return self._lease is not None
