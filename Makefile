@@ -10,10 +10,14 @@ BENCH ?= queue
 RECORDS ?= 1000000
 KILLS ?= 1050
 
-.PHONY: demo test lint bench prove search docs pins clean
+.PHONY: demo demo-jobs test lint bench prove search docs pins clean
 
 demo: .venv/.runtime
 	$(BIN)/rowlock demo
+
+# Export jobs: an S3 server, the API, three workers, 500 files, a kill, a re-drive and reuse, in under a minute.
+demo-jobs: .venv/.dev
+	$(BIN)/python examples/index_export/demo.py
 
 test: .venv/.dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal

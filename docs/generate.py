@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from typer.main import get_command
 
 import rowlock
+import rowlock.client
 from rowlock import errors
 from rowlock.cli.main import PANELS
 from rowlock.cli.main import app as command_line
@@ -27,6 +28,7 @@ from rowlock.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from types import ModuleType
 
 REFERENCE = Path(__file__).parent / "reference"
 MACHINES = Path(__file__).parent / "explanation" / "state-machines.md"
@@ -155,12 +157,24 @@ def api_page() -> str:
         )
     ]
     for name in sorted(rowlock.__all__):
-        parts += _public(name)
+        parts += _public(name, rowlock)
     return page("Python API", *parts)
 
 
-def _public(name: str) -> Iterator[str]:
-    thing = getattr(rowlock, name)
+def client_page() -> str:
+    parts = [
+        (
+            "These are the public names of the client: `from rowlock.client import …`. How it is used is in "
+            "[how-to](../how-to/client.md); its errors are in the tree of [errors](errors.md)."
+        )
+    ]
+    for name in rowlock.client.__all__:
+        parts += _public(name, rowlock.client)
+    return page("Python client", *parts)
+
+
+def _public(name: str, home: ModuleType) -> Iterator[str]:
+    thing = getattr(home, name)
     if inspect.isfunction(thing):
         yield from _function(name, thing)
         return
@@ -171,18 +185,24 @@ def _public(name: str) -> Iterator[str]:
     yield _doc(node)
     fields = [] if thing is Settings else [one for one in node.body if isinstance(one, ast.AnnAssign)]
     if fields:
-        yield "\n".join(f"- `{ast.unparse(one)}`" for one in fields)
-    for member in _members(thing):
+        yield "\n".join(f"- `{_field(one)}`" for one in fields)
+    for member in _members(thing, home.__all__):
         yield from _member(name, member)
 
 
-def _members(thing: Any) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+def _field(node: ast.AnnAssign) -> str:
+    """Without what only pydantic reads."""
+    text = ast.unparse(node)
+    return text if " = Field(" not in text else f"{text.partition(' = Field(')[0]}"
+
+
+def _members(thing: Any, public: list[str]) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     """Its own methods, and those of bases that have no page of their own."""
     seen: set[str] = set()
     hidden = [
         base
         for base in thing.__mro__[1:]
-        if base.__module__.startswith("rowlock.") and base.__name__ not in rowlock.__all__
+        if base.__module__.startswith("rowlock.") and base.__name__ not in public
     ]
     for owner in (thing, *hidden):
         for member in _class_node(owner).body:
@@ -348,6 +368,7 @@ def machines_page() -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "api.md": api_page,
     "cli.md": cli_page,
+    "client.md": client_page,
     "errors.md": errors_page,
     "ledger.md": ledger_page,
     "settings.md": settings_page,

@@ -33,7 +33,7 @@ def main() -> int:
                 connection.execute(text(table))
         command = [sys.executable, "-m", "rowlock.cli", "run", "monitors"]
         with Path("instances.log").open("wb") as log:
-            fleet = [subprocess.Popen(command, stderr=log) for _ in range(3)]  # noqa: S603
+            fleet = [subprocess.Popen(command, stderr=log) for _ in range(3)]
         try:
             for service in ("edgar_monitor", "halt_monitor"):
                 kill_the_holder(service)

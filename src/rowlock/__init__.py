@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from rowlock.crashes import crash_point
     from rowlock.databases.insert_once import insert_once
     from rowlock.errors import (
+        ApiError,
+        ApiUnavailable,
         ConfigurationError,
         FlowClosed,
         IdempotencyConflict,
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
         InvalidKey,
         InvalidPayload,
         InvalidPriority,
+        JobNotEnded,
         LeaseLost,
         LedgerError,
         LedgerFull,
@@ -62,6 +65,8 @@ if TYPE_CHECKING:
     from rowlock.settings import Settings
 
 __all__ = [
+    "ApiError",
+    "ApiUnavailable",
     "Backoff",
     "Breaker",
     "ConfigurationError",
@@ -76,6 +81,7 @@ __all__ = [
     "InvalidKey",
     "InvalidPayload",
     "InvalidPriority",
+    "JobNotEnded",
     "Leader",
     "LeaderElection",
     "Lease",
@@ -117,6 +123,8 @@ __all__ = [
 
 # Loaded when they are first asked for: `rowlock --help` must not wait for a database toolkit.
 _HOMES = {
+    "ApiError": "rowlock.errors",
+    "ApiUnavailable": "rowlock.errors",
     "Backoff": "rowlock.queue.retry",
     "Breaker": "rowlock.queue.breaker",
     "ConfigurationError": "rowlock.errors",
@@ -131,6 +139,7 @@ _HOMES = {
     "InvalidKey": "rowlock.errors",
     "InvalidPayload": "rowlock.errors",
     "InvalidPriority": "rowlock.errors",
+    "JobNotEnded": "rowlock.errors",
     "Leader": "rowlock.leases.leader",
     "LeaderElection": "rowlock.leases.faces",
     "Lease": "rowlock.leases.lease",

@@ -23,6 +23,9 @@ RowlockError
 ├── LockHeld                  somebody else holds the lock, and the wait for it is over
 ├── LimitReached              the limit's budget is used up, and the wait for it is over
 ├── FlowClosed                the flow drains and takes no new records
+├── ApiError                  a client: the server's answer is an error that has no name of its own here
+├── ApiUnavailable            a client: the server was not reached, or its answer was lost, at every attempt
+├── JobNotEnded               a client: the wait for a job is over, and the job goes on
 ├── NotFound                  no such record, flow or instance
 └── Refused                   the thing is not in a state that allows this
 
@@ -31,7 +34,7 @@ Two more are raised by handlers, to say how a record goes on: Reject and RetryLa
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class RowlockError(Exception):
@@ -141,6 +144,37 @@ class LimitReached(RowlockError):
 
 class FlowClosed(RowlockError):
     """The flow drains: it finishes what it has and takes no new records."""
+
+
+class ApiError(RowlockError):
+    """A server answered with an error, or with something that is no answer; `errors` points to each bad part.
+
+    An error that has a name of its own is raised under that name, with its ApiError as the cause.
+    """
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        status: int,
+        type: str = "about:blank",  # noqa: A002 - as RFC 9457 has it
+        instance: str | None = None,
+        errors: list[dict[str, Any]] | None = None,
+    ) -> None:
+        super().__init__(f"{detail} (status {status}{f', {instance}' if instance else ''})")
+        self.detail = detail
+        self.status = status
+        self.type = type
+        self.instance = instance
+        self.errors = errors or []
+
+
+class ApiUnavailable(RowlockError):
+    """The server was not reached, or its answer was lost, at every attempt."""
+
+
+class JobNotEnded(RowlockError, TimeoutError):
+    """The wait for a job is over, and the job goes on."""
 
 
 class NotFound(RowlockError, LookupError):

@@ -17,6 +17,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import rowlock
+import rowlock.client
 from rowlock.cli.main import app as command_line
 from rowlock.settings import Settings
 from tests.docs.pages import ROOT, blocks_of, run, wants_postgresql
@@ -33,8 +34,8 @@ RUNNABLE = [
     for page in OURS
     if page.is_relative_to(DOCS) and page not in RUNBOOKS and any(block.runs for block in blocks_of(page))
 ]
-# Not settings of a program: what names the file of settings, and how long our own tests search.
-OTHER_VARIABLES = {"ROWLOCK_CONFIG", "ROWLOCK_PROTOCOL_EXAMPLES"}
+# Not settings of a program: what names the file of settings, a client's token, and how long our own tests search.
+OTHER_VARIABLES = {"ROWLOCK_CONFIG", "ROWLOCK_TOKEN", "ROWLOCK_PROTOCOL_EXAMPLES"}
 LINK = re.compile(r"(?<!\!)\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -222,4 +223,7 @@ def walk(command, path):
 def test_every_public_name_is_in_the_reference():
     text = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
     for public in rowlock.__all__:
+        assert f"\n## {public}\n" in text
+    text = (DOCS / "reference" / "client.md").read_text(encoding="utf-8")
+    for public in rowlock.client.__all__:
         assert f"\n## {public}\n" in text

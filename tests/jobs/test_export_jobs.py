@@ -14,6 +14,7 @@ import pytest
 
 from rowlock import Reject
 from rowlock.errors import InvalidJob
+from rowlock.leases.inspector import LockInspector
 from rowlock.queue.retry import Backoff
 from tests.support.ledgers import sql
 from tests.support.waiting import eventually
@@ -72,6 +73,22 @@ def test_each_input_becomes_a_file_under_its_path_with_its_checksum(app):
     files = json.loads(manifest.read_text())["files"]
     assert [file["indexKey"] for file in files] == ["ABC", "DEF"]
     assert files[0]["sha256"] == app.jobs.inputs(job.key)[0].sha256
+
+
+def test_a_job_has_started_as_soon_as_its_first_input_runs(app):
+    going = threading.Event()
+
+    @app.exporter("patient")
+    def patient(fields):
+        going.wait(30)
+        yield {"n": 1}
+
+    job, _ = app.jobs.submit(inputs("ABC", "DEF"), exporter="patient")
+    with app.worker():
+        eventually(lambda: app.jobs.get(job.key).started_at, "its start")
+        assert app.jobs.get(job.key).done == 0
+        going.set()
+        ended(app, job)
 
 
 def test_a_later_job_reuses_files_whose_data_cannot_change(app):
@@ -183,6 +200,16 @@ def test_a_webhook_is_signed_and_sent_again_until_it_is_taken(make_app, tmp_path
     expected = hmac.new(b"s3cret", f"{moment}.".encode() + body, hashlib.sha256).hexdigest()
     assert digest == expected
     assert first["Idempotency-Key"] == headers["Idempotency-Key"]
+
+
+def test_ends_are_told_by_another_instance_within_the_lease_of_one_that_is_killed(make_app, tmp_path):
+    app = make_app(storage_url=f"file://{tmp_path}/files", finalizer_seconds=0.05, lease_seconds=7)
+    declare(app, set())
+    inspector = LockInspector(app.ledger)
+    with app.worker():
+        eventually(lambda: inspector.exists("rowlock.finalizer"), "the election")
+        [slot] = inspector.slots("rowlock.finalizer")
+    assert slot["ttl_seconds"] == 7
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1/x", "file:///etc/passwd", "not a url"])

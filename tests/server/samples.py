@@ -7,7 +7,8 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from rowlock import errors
-from rowlock.server.problem import BadPart, Refusal
+from rowlock.server.meanings import BadPart
+from rowlock.server.problem import Refusal
 from rowlock.server.route import GuardedRoute, needs, problems
 from rowlock.server.tokens import Role
 

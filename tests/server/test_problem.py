@@ -7,7 +7,8 @@ import logging
 import pytest
 
 from rowlock import errors
-from rowlock.server.problem import pointer
+from rowlock.server.meanings import MEANINGS, Problem, error_of
+from rowlock.server.problem import answer_to, pointer
 
 ORDER = {"inputs": [{"index_key": "SPX", "effective": "2026-01-10"}]}
 STATUSES = {
@@ -37,6 +38,8 @@ STATUSES = {
     "Refused": 409,
     "RowlockError": 500,
 }
+# Only a client raises these.
+OF_CLIENTS = {"ApiError", "ApiUnavailable", "JobNotEnded"}
 # Their messages are about our own machines.
 HIDDEN = {
     *("LedgerUnavailable", "LedgerFull", "SchemaMismatch", "OutcomeUnknown"),
@@ -65,11 +68,33 @@ def test_every_error_of_ours_has_a_status(client):
         for name, value in vars(errors).items()
         if isinstance(value, type) and issubclass(value, errors.RowlockError)
     }
-    assert ours == set(STATUSES)
+    assert ours - OF_CLIENTS == set(STATUSES)
     for name, status in STATUSES.items():
         found = problem(client.get(f"/samples/errors/{name}"), status)
         hidden = status == 500 or name in HIDDEN
         assert ("hunter2" in found["detail"]) is not hidden, name
+
+
+@pytest.mark.parametrize("meaning", MEANINGS, ids=lambda meaning: meaning.kind)
+def test_a_client_reads_the_table_backwards(client, meaning):
+    told = Problem.model_validate(
+        problem(client.get(f"/samples/errors/{meaning.error.__name__}"), meaning.status)
+    )
+    read = error_of(told)
+    assert type(read) is meaning.error
+    assert str(read) == told.detail
+
+
+def test_a_job_with_bad_parts_is_read_backwards_with_its_parts():
+    wrong = errors.InvalidJob([errors.Problem("/inputs/3", "no"), errors.Problem("/inputs/4", "nor this")])
+    read = error_of(answer_to(wrong).problem)
+    assert isinstance(read, errors.InvalidJob)
+    assert read.problems == wrong.problems
+
+
+def test_a_problem_that_is_none_of_ours_is_no_error_of_ours():
+    assert error_of(Problem(title="Not Found", status=404)) is None
+    assert error_of(Problem(type="urn:rowlock:problem:new-in-2030", title="New", status=409)) is None
 
 
 def test_a_ledger_that_is_away_says_when_to_come_back(client):

@@ -58,9 +58,10 @@ class ExportHandler:
         """The job runs from here on. An input of a job that has ended goes back, and takes its siblings with it."""
         ledger = self._workshop.ledger()
         job = ledger.run_safely("job_find", key=job_key)[0]
-        if job.status == "SUBMITTED":
-            ledger.run_safely("job_begin", key=job_key)
-        elif job.status not in OPEN:
+        if job.status in OPEN:
+            if job.started_at is None:
+                ledger.run_safely("job_begin", key=job_key)
+        else:
             ledger.run_safely("job_hold_back", job=job.job_id)
             raise RetryLater(_NEVER.timestamp() - ledger.now(), f"its job {job_key} is {job.status}")
 

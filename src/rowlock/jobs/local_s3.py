@@ -90,7 +90,14 @@ class LocalS3:
         }
         with (self.home / "log").open("ab") as log:
             self._server = subprocess.Popen(  # noqa: S603 - our own binary and options
-                [_binary(), "server", "-s3", *(f"-{name}={value}" for name, value in arguments.items())],
+                # Otherwise it also keeps logs in the machine's temporary folder, and nobody removes those.
+                [
+                    _binary(),
+                    "-logtostderr=true",
+                    "server",
+                    "-s3",
+                    *(f"-{name}={value}" for name, value in arguments.items()),
+                ],
                 stdout=log,
                 stderr=log,
                 cwd=self.home,

@@ -19,9 +19,9 @@ from rowlock.server.event_stream import EventStreams
 from rowlock.server.guard import Guard
 from rowlock.server.journal import Journal
 from rowlock.server.limit import Limit
+from rowlock.server.meanings import Problem
 from rowlock.server.metrics import Metrics
 from rowlock.server.presence import Presence
-from rowlock.server.problem import Problem
 from rowlock.server.readiness import Readiness
 from rowlock.server.route import GuardedRoute
 from rowlock.server.routes import ROUTERS

@@ -58,6 +58,26 @@ class Instances(BaseModel):
     instances: list[InstanceView]
 
 
+class Ready(BaseModel):
+    """The server can serve."""
+
+    status: Literal["ready"]
+
+
+class ThisServer(BaseModel):
+    """The server that answers."""
+
+    instance: int | None = Field(description="This server in the registry.")
+    schema_version: int = Field(description="The newest migration that it knows.")
+    access: Literal["token", "open"] = Field(
+        description="`open` while the ledger has never had a token: anybody on this machine may call."
+    )
+
+
+class Registry(Instances):
+    server: ThisServer
+
+
 class RecordName(BaseModel):
     id: int
     flow: str

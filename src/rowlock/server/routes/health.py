@@ -4,37 +4,19 @@ from typing import Annotated, Literal
 
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from rowlock.queue.inspector import Inspector
 from rowlock.server.problem import Refusal
 from rowlock.server.route import GuardedRoute, TheLedger, needs
 from rowlock.server.tokens import Role
-from rowlock.server.views import Instances
+from rowlock.server.views import Ready, Registry
 
 router = APIRouter(route_class=GuardedRoute, tags=["health"])
 
 
 class Live(BaseModel):
     status: Literal["live"]
-
-
-class Ready(BaseModel):
-    status: Literal["ready"]
-
-
-class Self(BaseModel):
-    """The server that answers."""
-
-    instance: int | None = Field(description="This server in the registry.")
-    schema_version: int = Field(description="The newest migration that it knows.")
-    access: Literal["token", "open"] = Field(
-        description="`open` while the ledger has never had a token: anybody on this machine may call."
-    )
-
-
-class Registry(Instances):
-    server: Self
 
 
 @router.get("/health/live")
