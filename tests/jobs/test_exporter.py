@@ -12,6 +12,7 @@ from rowlock.jobs.exporter import Exporter
 from rowlock.jobs.exporters import Exporters
 from rowlock.jobs.path import PathTemplate
 from rowlock.jobs.query import SqlQuery
+from rowlock.jobs.storage import _beside
 
 GOOD = {"indexKey": "ABC", "effectiveDate": 20240202, "asofindicator": "CLS"}
 
@@ -79,6 +80,18 @@ def test_what_is_missing_or_too_much_is_pointed_at(raw, pointer):
     assert caught.value.pointer == pointer
 
 
+def test_a_whole_number_is_one_however_json_writes_it():
+    fields = exporter().validate({**GOOD, "effectiveDate": 20240202.0})
+    assert exporter().dump(fields) == {**GOOD, "effectiveDate": 20240202}
+
+
+def test_the_longest_input_that_its_schema_takes_has_a_file_name_that_disks_take():
+    longest = {**GOOD, "indexKey": "I" * 100, "asofindicator": "A" * 100}
+    packed = exporter(format="jsonl", compression="zstd")
+    name = packed.file(packed.validate(longest))
+    assert len(_beside(name, 2**63 - 1, "0" * 64)) <= 255
+
+
 class Prices(BaseModel):
     market: str
     day: date
@@ -129,6 +142,13 @@ def test_a_json_schema():
         with pytest.raises(InvalidInput) as caught:
             regions.validate(raw)
         assert caught.value.pointer == pointer
+
+
+def test_what_was_left_out_of_an_input_is_not_null_in_its_record():
+    regions = exporter(model=SCHEMA)
+    record = regions.dump(regions.validate({"region": "EU"}))
+    assert record == {"region": "EU"}
+    assert regions.validate(record).filters is None
 
 
 @pytest.mark.parametrize(

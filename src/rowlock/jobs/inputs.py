@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     StrictInt,
     StrictStr,
     ValidationError,
     create_model,
+    model_serializer,
 )
 
 from rowlock.errors import ConfigurationError, InvalidInput
@@ -25,12 +27,13 @@ if TYPE_CHECKING:
     from pydantic.config import JsonDict
 
 MAX_PART_LENGTH = 100
-_SAFE = re.compile(r"[A-Za-z0-9_+=@-][A-Za-z0-9._+=@-]*")
+_LETTER = "[A-Za-z0-9_+=@-]"
+_SAFE = re.compile(rf"{_LETTER}+(?:\.{_LETTER}+)*\.?")
 
 
 def is_safe(part: str) -> bool:
     """May this be part of a path? No slash, no `..`, nothing hidden, nothing that cannot be printed."""
-    return len(part) <= MAX_PART_LENGTH and _SAFE.fullmatch(part) is not None and ".." not in part
+    return len(part) <= MAX_PART_LENGTH and _SAFE.fullmatch(part) is not None
 
 
 def check_safe(part: str) -> str:
@@ -50,27 +53,34 @@ def _check_date(number: int) -> int:
     return number
 
 
+def whole(value: Any) -> Any:
+    """JSON has one kind of number: 5.0 is an integer there, and true is none."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+WholeNumber = Annotated[StrictInt, BeforeValidator(whole)]
 SafeText = Annotated[
     StrictStr,
     AfterValidator(check_safe),
     Field(
         json_schema_extra={
-            "pattern": rf"^(?!.*\.\.){_SAFE.pattern}$",
+            "pattern": f"^{_SAFE.pattern}$",
             "minLength": 1,
             "maxLength": MAX_PART_LENGTH,
         }
     ),
 ]
 _DATE: JsonDict = {"description": "YYYYMMDD", "minimum": 10101, "maximum": 99991231, "examples": [20240202]}
+_EXAMPLE: JsonDict = {"indexKey": "ABC", "effectiveDate": 20240202, "asofindicator": "CLS"}
 
 
 class IndexInput(BaseModel):
     """The built-in input: which index, on which day, as of what."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra={"examples": [_EXAMPLE]})
 
     indexKey: SafeText  # noqa: N815 - the contract's names
-    effectiveDate: Annotated[StrictInt, AfterValidator(_check_date), Field(json_schema_extra=_DATE)]  # noqa: N815
+    effectiveDate: Annotated[WholeNumber, AfterValidator(_check_date), Field(json_schema_extra=_DATE)]  # noqa: N815
     asofindicator: SafeText
 
 
@@ -112,6 +122,11 @@ def model_from_schema(schema: Mapping[str, Any], name: str) -> type[BaseModel]:
         def model_validate(cls, obj: Any, **options: Any) -> Any:
             check(obj)
             return super().model_validate(obj, **options)
+
+        @model_serializer(mode="wrap")
+        def _as_given(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+            """What was left out stays out: a schema may not take a null in its place."""
+            return {field: value for field, value in dump(self).items() if field in self.model_fields_set}
 
         @classmethod
         def model_json_schema(cls, *_: Any, **__: Any) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from rowlock.jobs.inputs import check_safe, is_safe, pointer_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-MAX_NAME_BYTES = 200
+# File systems take 255; an attempt's token and checksum may come to it, and the built-in input's longest name fits.
+MAX_NAME_BYTES = 220
 _LITERAL = re.compile(r"[A-Za-z0-9._+=@/-]*")
 _OURS = {"ext", "key"}
 

@@ -20,6 +20,7 @@ from rowlock.server.guard import Guard
 from rowlock.server.journal import Journal
 from rowlock.server.limit import Limit
 from rowlock.server.metrics import Metrics
+from rowlock.server.order_document import describe_order
 from rowlock.server.presence import Presence
 from rowlock.server.problem import Problem
 from rowlock.server.route import GuardedRoute
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from rowlock.app import Rowlock
-    from rowlock.jobs.exporters import Exporters
 
 _ABOUT = (
     "Many copies of one program, one database, every piece of work done once. Every error is a problem document "
@@ -103,8 +103,7 @@ def _described(generate: Callable[[], dict[str, Any]], app: Rowlock) -> Callable
         problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
         parts = problem.pop("$defs")
         components.setdefault("schemas", {}).update(parts, Problem=problem)
-        if app.exporters:
-            _describe_order(components["schemas"]["JobOrder"], app.exporters)
+        components["schemas"]["JobOrder"] = describe_order(components["schemas"]["JobOrder"], app)
         components["securitySchemes"] = {
             "bearer": {
                 "type": "http",
@@ -116,14 +115,6 @@ def _described(generate: Callable[[], dict[str, Any]], app: Rowlock) -> Callable
         return document
 
     return openapi
-
-
-def _describe_order(order: dict[str, Any], exporters: Exporters) -> None:
-    """What this very server takes."""
-    order["properties"]["inputs"]["items"] = {"anyOf": [one.input_schema for one in exporters.values()]}
-    order["properties"]["exporter"] |= {"enum": [*exporters, *([None] if len(exporters) == 1 else [])]}
-    if len(exporters) > 1:
-        order["required"].append("exporter")
 
 
 async def _pass_on(request: Request, error: Exception) -> Response:
