@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date  # noqa: TC003 - pydantic reads it
 
 import pytest
@@ -82,7 +83,7 @@ def test_what_is_missing_or_too_much_is_pointed_at(raw, pointer):
 
 def test_a_whole_number_is_one_however_json_writes_it():
     fields = exporter().validate({**GOOD, "effectiveDate": 20240202.0})
-    assert exporter().dump(fields) == {**GOOD, "effectiveDate": 20240202}
+    assert fields.model_dump() == {**GOOD, "effectiveDate": 20240202}
 
 
 def test_the_longest_input_that_its_schema_takes_has_a_file_name_that_disks_take():
@@ -146,7 +147,7 @@ def test_a_json_schema():
 
 def test_what_was_left_out_of_an_input_is_not_null_in_its_record():
     regions = exporter(model=SCHEMA)
-    record = regions.dump(regions.validate({"region": "EU"}))
+    record = json.loads(regions.read({"region": "EU"}, 1000).payload)
     assert record == {"region": "EU"}
     assert regions.validate(record).filters is None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import Counter
 
@@ -9,6 +10,7 @@ import pytest
 
 from rowlock.errors import IdempotencyConflict, InvalidInput, InvalidJob, NotFound, Refused
 from rowlock.jobs.finalizer import END_FLOW, Finalizer
+from rowlock.jobs.inputs import Entry
 from rowlock.jobs.jobs import Jobs
 from rowlock.ledger.rows import Failure
 from tests.support.ledgers import claim, find, register, sql, take_over
@@ -22,19 +24,11 @@ class Levels:
     name = "levels"
     flow_name, max_attempts, max_deaths = FLOW, 3, 3
 
-    def validate(self, raw):
-        if not isinstance(raw.get("indexKey"), str):
+    def read(self, raw, limit):
+        key = raw.get("indexKey")
+        if not isinstance(key, str):
             raise InvalidInput("indexKey is a text", pointer="/indexKey")
-        return dict(raw)
-
-    def key(self, fields):
-        return fields["indexKey"]
-
-    def file(self, fields):
-        return f"{fields['indexKey']}.csv"
-
-    def dump(self, fields):
-        return fields
+        return Entry(key, f"{key}.csv", json.dumps(raw)[:limit])
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rowlock.errors import ConfigurationError
 from rowlock.jobs.formats.encoding import EXTENSIONS, PACKED, content_type
-from rowlock.jobs.inputs import IndexInput, is_safe, model_from_schema, validated
+from rowlock.jobs.inputs import Entry, IndexInput, is_safe, model_from_schema, validated, written
 from rowlock.jobs.path import PathTemplate, key_of
 from rowlock.jobs.query import SqlQuery
 from rowlock.queue.retry import Backoff
@@ -126,18 +126,22 @@ class Exporter:
         self.file(fields)  # whatever cannot be part of a path is refused now, not in a worker
         return fields
 
+    def read(self, raw: Mapping[str, Any], limit: int) -> Entry:
+        """The input, checked, as a job takes it: at most so many bytes of JSON."""
+        fields = validated(self._model, raw)
+        key = self.key(fields)
+        return Entry(
+            key, self.template.fill(vars(fields), ext=self.ext, key=key), written(fields, limit)
+        )
+
     def key(self, fields: BaseModel) -> str:
         """The stable identity of an input, and of the artifact that is made from it."""
-        values = self._values(fields)
+        values = vars(fields)
         return key_of({name: values[name] for name in self.key_fields}, _canonical)
-
-    def dump(self, fields: BaseModel) -> dict[str, Any]:
-        """The input as its record carries it."""
-        return fields.model_dump(mode="json")
 
     def file(self, fields: BaseModel) -> str:
         """The path of its file, inside the folder of its job."""
-        return self.template.fill(self._values(fields), ext=self.ext, key=self.key(fields))
+        return self.template.fill(vars(fields), ext=self.ext, key=self.key(fields))
 
     # -- checks ------------------------------------------------------------------------------------------------
 
@@ -148,10 +152,6 @@ class Exporter:
 
     def _fields(self) -> tuple[str, ...]:
         return tuple(self._model.model_fields)
-
-    @staticmethod
-    def _values(fields: BaseModel) -> dict[str, Any]:
-        return {name: getattr(fields, name) for name in type(fields).model_fields}
 
     def _default_path(self) -> str:
         return DEFAULT_PATH if self.model is IndexInput else "{key}.{ext}"

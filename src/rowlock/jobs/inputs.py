@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from datetime import date
-from typing import TYPE_CHECKING, Annotated, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import (
     AfterValidator,
@@ -19,7 +20,10 @@ from pydantic import (
     model_serializer,
 )
 
+from pydantic_core import PydanticSerializationError
+
 from rowlock.errors import ConfigurationError, InvalidInput
+from rowlock.queue.payload import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -31,6 +35,7 @@ _LETTER = "[A-Za-z0-9_+=@-]"
 _SAFE = re.compile(rf"{_LETTER}+(?:\.{_LETTER}+)*\.?")
 
 
+@lru_cache(maxsize=4096)  # for one input it is asked several times, and many inputs share a part
 def is_safe(part: str) -> bool:
     """May this be part of a path? No slash, no `..`, nothing hidden, nothing that cannot be printed."""
     return len(part) <= MAX_PART_LENGTH and _SAFE.fullmatch(part) is not None
@@ -92,6 +97,25 @@ def validated(model: type[BaseModel], raw: Any) -> BaseModel:
         first = error.errors(include_url=False, include_input=False)[0]
         pointer = pointer_of(first["loc"])
         raise InvalidInput(f"{pointer or 'the input'}: {first['msg']}", pointer=pointer) from None
+
+
+class Entry(NamedTuple):
+    """An input as its job takes it: what it is known by, its file's name, and the JSON that its record carries."""
+
+    key: str
+    file: str
+    payload: str
+
+
+def written(fields: BaseModel, limit: int) -> str:
+    """The input as JSON, at most so many bytes long."""
+    try:
+        data = fields.__pydantic_serializer__.to_json(fields)
+    except PydanticSerializationError as error:  # half a character, as in "\ud800"
+        raise InvalidInput(f"the input cannot be written as JSON: {error}", pointer="") from None
+    if b"null" in data or len(data) > limit:  # it writes NaN like that too, which is no JSON
+        return encode(fields.model_dump(mode="json"), limit, "the input")
+    return data.decode()
 
 
 def pointer_of(parts: Iterable[str | int]) -> str:

@@ -63,11 +63,13 @@ class PathTemplate:
 
     def fill(self, values: Mapping[str, Any], *, ext: str, key: str) -> str:
         """The path; InvalidInput with a pointer if a value is not safe there."""
-        parts = {"ext": ext, "key": hashlib.sha256(key.encode()).hexdigest()[:16]}
+        parts = {"ext": ext}
         for name in self.fields:
-            if name not in _OURS:
+            if name == "key":
+                parts[name] = hashlib.sha256(key.encode()).hexdigest()[:16]
+            elif name not in _OURS:
                 parts[name] = self._part(name, values[name])
-        path = self.text.format(**parts)
+        path = self.text.format_map(parts)
         for part in path.split("/"):
             if len(part) > MAX_NAME_BYTES:
                 raise InvalidInput(
@@ -89,6 +91,10 @@ class PathTemplate:
 
 def plain(value: Any) -> str:
     """A field's value as text, the same in every process."""
+    if type(value) is str:
+        return value
+    if type(value) is int:
+        return str(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(getattr(value, "value", value)) if not hasattr(value, "isoformat") else str(value.isoformat())
@@ -97,6 +103,6 @@ def plain(value: Any) -> str:
 def key_of(values: Mapping[str, Any], encode: Any) -> str:
     """The identity of an input: its fields, readable if they are plain, otherwise a hash of them."""
     parts = [plain(value) for value in values.values()]
-    if all(is_safe(part) for part in parts) and sum(map(len, parts)) < MAX_NAME_BYTES:
+    if sum(map(len, parts)) < MAX_NAME_BYTES and all(map(is_safe, parts)):
         return "/".join(parts)  # no part has a slash: two different inputs never read the same
     return hashlib.sha256(encode(values).encode()).hexdigest()
