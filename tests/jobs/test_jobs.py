@@ -24,6 +24,9 @@ class Levels:
     name = "levels"
     flow_name, max_attempts, max_deaths = FLOW, 3, 3
 
+    def read_all(self, inputs, limit):
+        return None
+
     def read(self, raw, limit):
         key = raw.get("indexKey")
         if not isinstance(key, str):

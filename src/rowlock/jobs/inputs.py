@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 MAX_PART_LENGTH = 100
 _LETTER = "[A-Za-z0-9_+=@-]"
-_SAFE = re.compile(rf"{_LETTER}+(?:\.{_LETTER}+)*\.?")
+SAFE = rf"{_LETTER}+(?:\.{_LETTER}+)*\.?"
+_SAFE = re.compile(SAFE)
 
 
 @lru_cache(maxsize=4096)  # for one input it is asked several times, and many inputs share a part
@@ -50,6 +51,7 @@ def check_safe(part: str) -> str:
     return part
 
 
+@lru_cache(maxsize=4096)
 def _check_date(number: int) -> int:
     try:
         date(number // 10_000, number // 100 % 100, number % 100)
@@ -69,7 +71,7 @@ SafeText = Annotated[
     AfterValidator(check_safe),
     Field(
         json_schema_extra={
-            "pattern": f"^{_SAFE.pattern}$",
+            "pattern": f"^{SAFE}$",
             "minLength": 1,
             "maxLength": MAX_PART_LENGTH,
         }

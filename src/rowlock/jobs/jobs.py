@@ -39,6 +39,7 @@ class ExporterLike(Protocol):
     @property
     def max_deaths(self) -> int: ...
     def read(self, raw: Mapping[str, Any], limit: int) -> Entry: ...
+    def read_all(self, inputs: Sequence[Mapping[str, Any]], limit: int) -> dict[str, str] | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,13 @@ class Jobs:
                 ]
             )
         limit = self._ledger.settings.max_payload_bytes
+        ready = chosen.read_all(inputs, limit)
+        return self._one_by_one(chosen, inputs, limit) if ready is None else ready
+
+    @staticmethod
+    def _one_by_one(
+        chosen: ExporterLike, inputs: Sequence[Mapping[str, Any]], limit: int
+    ) -> dict[str, str]:
         found: dict[str, str] = {}
         keys: dict[str, int] = {}
         files: dict[str, int] = {}
