@@ -78,9 +78,7 @@ def copy_rows(
 ) -> None:
     """The fastest way in that the driver has: text, escaped and joined by hand."""
     end = f"\tpending\tt\tnow\tnow\t{job}\n"
-    lines = [
-        f"{FLOW}\t{key(row)}\t{json.dumps(row).replace(chr(92), chr(92) * 2)}{end}" for row in rows
-    ]
+    lines = [f"{FLOW}\t{key(row)}\t{json.dumps(row).replace(chr(92), chr(92) * 2)}{end}" for row in rows]
     with connection.cursor() as cursor, cursor.copy(f"COPY plain ({_COLUMNS}, job_id) FROM STDIN") as copy:
         copy.write("".join(lines))
 

@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
+from collections import deque
 from contextlib import contextmanager
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -16,16 +18,16 @@ import psycopg
 
 from bench.enqueue import copy_rows, plain_table
 from bench.server import ROOT, Server
-from rowlock import Rowlock
-from rowlock.ledger.rows import Completion, Wish
+from rowlock.ledger.rows import Wish
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from rowlock import Rowlock
     from rowlock.ledger.ledger import Ledger
 
 EXPORTER = "levels"
-_BATCH = 1000
+_BATCH = 200
 _REPEATS = 5
 
 
@@ -70,7 +72,7 @@ def looking(server: Server, sizes: tuple[int, ...], samples: int) -> dict[str, d
         declared(app)
         jobs = {size: app.jobs.submit(inputs(size, f"{size}_"))[0].key for size in sizes}
         found = {"waiting": _in_turn(client, jobs, samples)}
-        for size in sizes:  # in the order of their ids, which is the order of claims
+        for size in sizes:  # the oldest first, as claims are
             _settle_half(app.ledger, size)
         for size, key in jobs.items():
             assert app.jobs.get(key).done == size // 2  # noqa: S101 - or the figures mean nothing
@@ -87,17 +89,19 @@ def _in_turn(client: httpx2.Client, jobs: dict[int, str], samples: int) -> dict[
 
 
 def _settle_half(ledger: Ledger, size: int) -> None:
-    """Completes the first half of the oldest job that has none yet, and holds the rest, as workers would."""
+    """Claims the oldest job that waits and completes half of it, as workers would."""
     holder = ledger.run(
         "instance_register", name="bench", hostname="here", pid=1, version="0", roles="", lease=3600.0
     )[0].id
     result = json.dumps({"path": "file:///x", "rows": 1, "bytes": 1, "sha256": "0" * 64, "reused": False})
-    left, position = size, (-32768, 0)
-    while left:
-        _, held = ledger.exchange(holder, [], [Wish(f"export.{EXPORTER}", min(_BATCH, left), *position)])
-        left -= len(held)
-        done = [Completion(one.id, one.token, result) for one in held][: max(0, size // 2 - (size - left) + len(held))]
-        ledger.exchange(holder, done, [])
+    claimed = 0
+    while claimed < size:
+        limit = min(_BATCH, size - claimed)
+        _, held = ledger.exchange(holder, [], [Wish(f"export.{EXPORTER}", limit, -32768, 0)])
+        claimed += len(held)
+        with ledger.transaction() as transaction:
+            for one in held[::2]:
+                ledger.complete(transaction, id=one.id, token=one.token, result=result)
 
 
 @contextmanager
@@ -108,20 +112,16 @@ def _serving(url: str) -> Iterator[httpx2.Client]:
         [sys.executable, "-m", "rowlock.cli", "serve", "bench.jobs_app", "--port", "0"],
         cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    assert process.stderr is not None  # noqa: S101 - it is a pipe
+    log: Any = process.stderr
     try:
-        address = next(
-            line.rpartition(" serves ")[2].strip() for line in process.stderr if " serves " in line
-        )
+        address = next(line.rpartition(" serves ")[2].strip() for line in log if " serves " in line)
         # Its log is read by nobody from here on: it must not fill the pipe.
-        reader = subprocess.Popen(["cat"], stdin=process.stderr, stdout=subprocess.DEVNULL)
+        threading.Thread(target=lambda: deque(log, 0), daemon=True).start()
         with httpx2.Client(base_url=address, timeout=120) as client:
             yield client
     finally:
         process.terminate()
         process.wait()
-        process.stderr.close()
-    reader.wait()
 
 
 def _post(client: httpx2.Client, body: bytes) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date  # noqa: TC003 - pydantic reads it
 
 import pytest
 from hypothesis import given, settings
@@ -33,7 +33,9 @@ EXPORTERS = [
     exporter(model=Prices),
     exporter(model=Prices, key_fields=("market",), path="{market}-{note}.{ext}"),
 ]
-TEXT = st.sampled_from(["A", "B.C", "..", "a/b", "a\nb", "", "x" * 101, "y" * 99, "ä", "\ud800", "null", "\0", "7"])
+TEXT = st.sampled_from(
+    ["A", "B.C", "..", "a/b", "a\nb", "", "x" * 101, "y" * 99, "ä", "\ud800", "null", "\0", "7"]
+)
 DATES = st.sampled_from([20240202, 20240203, 20240202.0, 20240230, "20240202", True])
 INDEX = st.fixed_dictionaries(
     {"indexKey": TEXT | st.text(max_size=5), "effectiveDate": DATES, "asofindicator": TEXT},

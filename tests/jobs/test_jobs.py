@@ -24,7 +24,7 @@ class Levels:
     name = "levels"
     flow_name, max_attempts, max_deaths = FLOW, 3, 3
 
-    def read_all(self, inputs, limit):
+    def read_all(self, _inputs, _limit):
         return None
 
     def read(self, raw, limit):

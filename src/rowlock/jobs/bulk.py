@@ -76,7 +76,7 @@ class Bulk:
             return None
         return _Piece(keys, files, lines.decode().split("\n"))
 
-    def _columns(self, values: list[dict[str, Any]]) -> dict[str, list[str]]:
+    def _columns(self, values: list[Mapping[str, Any]]) -> dict[str, list[str]]:
         wanted = {*self._key_fields, *self._template.fields} - {"ext", "key"}
         return {name: _texts([one[name] for one in values]) for name in wanted}
 

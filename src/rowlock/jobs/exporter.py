@@ -136,9 +136,7 @@ class Exporter:
         fields = validated(self._model, raw)
         values = vars(fields)
         key = self._key(values)
-        return Entry(
-            key.text, self.template.fill(values, ext=self.ext, key=key), written(fields, limit)
-        )
+        return Entry(key.text, self.template.fill(values, ext=self.ext, key=key), written(fields, limit))
 
     def read_all(self, inputs: Sequence[Mapping[str, Any]], limit: int) -> dict[str, str] | None:
         """Key → payload of each input, if there is nothing wrong with any; otherwise `read` says what it is."""

@@ -19,7 +19,6 @@ from pydantic import (
     create_model,
     model_serializer,
 )
-
 from pydantic_core import PydanticSerializationError
 
 from rowlock.errors import ConfigurationError, InvalidInput

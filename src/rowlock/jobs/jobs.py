@@ -131,9 +131,7 @@ class Jobs:
         }
         return Plan(chosen, order, payloads)
 
-    def validate(
-        self, inputs: Sequence[Mapping[str, Any]], *, exporter: str | None = None
-    ) -> dict[str, str]:
+    def validate(self, inputs: Sequence[Mapping[str, Any]], *, exporter: str | None = None) -> dict[str, str]:
         """Key → payload of each input; InvalidJob with a pointer to each part that is wrong."""
         chosen = self._exporter(exporter)
         if not inputs:
@@ -151,9 +149,7 @@ class Jobs:
         return self._one_by_one(chosen, inputs, limit) if ready is None else ready
 
     @staticmethod
-    def _one_by_one(
-        chosen: ExporterLike, inputs: Sequence[Mapping[str, Any]], limit: int
-    ) -> dict[str, str]:
+    def _one_by_one(chosen: ExporterLike, inputs: Sequence[Mapping[str, Any]], limit: int) -> dict[str, str]:
         found: dict[str, str] = {}
         keys: dict[str, int] = {}
         files: dict[str, int] = {}

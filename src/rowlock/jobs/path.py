@@ -26,7 +26,9 @@ class PathTemplate:
 
     text: str
     fields: tuple[str, ...] = field(init=False)
-    _form: str = field(init=False, repr=False)  # with %s for each of these, which is filled several times as fast
+    _form: str = field(
+        init=False, repr=False
+    )  # with %s for each of these, which is filled several times as fast
     _names: tuple[str, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -44,7 +46,9 @@ class PathTemplate:
                 raise self._wrong(f"{{{name}}} must be the plain name of a field")
             names.append(name)
         object.__setattr__(self, "fields", tuple(dict.fromkeys(names)))
-        object.__setattr__(self, "_form", "".join(text + ("" if name is None else "%s") for text, name, *_ in parsed))
+        object.__setattr__(
+            self, "_form", "".join(text + ("" if name is None else "%s") for text, name, *_ in parsed)
+        )
         object.__setattr__(self, "_names", tuple(names))
         trial = self.text.format(**dict.fromkeys(names, "x"))
         if any(part.startswith(".") or ".." in part or not part for part in trial.split("/")):
