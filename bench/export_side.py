@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from pathlib import Path
+from uuid import uuid4
 
 from rowlock.databases.manager import DatabaseManager
 from rowlock.jobs.exporter import Exporter
@@ -25,7 +26,9 @@ def main() -> None:
     store = ArtifactStore.open(folder, **options)
     with DatabaseManager(Settings(databases={"source": {"url": url}})) as databases:
         began, cpu = time.perf_counter(), time.process_time()
-        written = write_export(exporter, exporter.validate(INPUT), store, prefix="bench", databases=databases)
+        written = write_export(
+            exporter, exporter.validate(INPUT), store, prefix=f"bench/{uuid4().hex}", databases=databases
+        )
         seconds = time.perf_counter() - began
     store.delete(written.path)
     print(
