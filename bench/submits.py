@@ -18,7 +18,7 @@ import psycopg
 
 from bench.enqueue import copy_rows, plain_table
 from bench.server import ROOT, Server
-from rowlock.ledger.rows import Wish
+from rowlock.ledger.rows import Failure, Release, Wish
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 EXPORTER = "levels"
 _BATCH = 200
+_RUNNING = 20
+_LATER = 3600.0
 _REPEATS = 5
 
 
@@ -67,16 +69,20 @@ def submitting(server: Server, count: int) -> dict[str, float]:
 
 
 def looking(server: Server, sizes: tuple[int, ...], samples: int) -> dict[str, dict[str, float]]:
-    """Median milliseconds of GET /jobs/{id} for jobs of these sizes: as submitted, and when half of it is settled."""
-    with server.ledger("looks") as (app, url), _serving(url) as client:
-        declared(app)
-        jobs = {size: app.jobs.submit(inputs(size, f"{size}_"))[0].key for size in sizes}
-        found = {"waiting": _in_turn(client, jobs, samples)}
-        for size in sizes:  # the oldest first, as claims are
-            _settle_half(app.ledger, size)
-        for size, key in jobs.items():
-            assert app.jobs.get(key).done == size // 2  # noqa: S101 - or the figures mean nothing
-        found["running"] = _in_turn(client, jobs, samples)
+    """Median milliseconds of GET /jobs/{id} for jobs of these sizes: none, or half of their inputs settled."""
+    found = {}
+    for state in ("waiting", "running", "retrying"):
+        with server.ledger("looks") as (app, url), _serving(url) as client:
+            declared(app)
+            jobs = {size: app.jobs.submit(inputs(size, f"{size}_"))[0].key for size in sizes}
+            if state != "waiting":
+                for size, key in jobs.items():  # the oldest first, as claims are
+                    _settle_half(app.ledger, size, retry=state == "retrying")
+                    assert app.jobs.get(key).done == size // 2  # noqa: S101 - or the figures mean nothing
+            found[f"{state}_dead_rows"] = _in_turn(client, jobs, samples)
+            with psycopg.connect(url, autocommit=True) as connection:  # as autovacuum does every minute
+                connection.execute("VACUUM ANALYZE rowlock.processing_queue")
+            found[state] = _in_turn(client, jobs, samples)
     return found
 
 
@@ -88,8 +94,8 @@ def _in_turn(client: httpx2.Client, jobs: dict[int, str], samples: int) -> dict[
     return {str(size): median(times[samples // 4 :]) for size, times in taken.items()}
 
 
-def _settle_half(ledger: Ledger, size: int) -> None:
-    """Claims the oldest job that waits and completes half of it, as workers would."""
+def _settle_half(ledger: Ledger, size: int, *, retry: bool) -> None:
+    """Half of the oldest job is done; of the rest a few run, and the others wait: for a worker, or for another try."""
     holder = ledger.run(
         "instance_register", name="bench", hostname="here", pid=1, version="0", roles="", lease=3600.0
     )[0].id
@@ -98,10 +104,16 @@ def _settle_half(ledger: Ledger, size: int) -> None:
     while claimed < size:
         limit = min(_BATCH, size - claimed)
         _, held = ledger.exchange(holder, [], [Wish(f"export.{EXPORTER}", limit, -32768, 0)])
+        rest = held[1::2] if claimed else held[1 + 2 * _RUNNING :: 2]
         claimed += len(held)
         with ledger.transaction() as transaction:
             for one in held[::2]:
                 ledger.complete(transaction, id=one.id, token=one.token, result=result)
+        if retry:
+            what = (False, _LATER, "no levels yet", "failed", "LookupError", "no levels yet", None, "f")
+            ledger.fail(holder, [Failure(one.id, one.token, *what) for one in rest])
+        else:
+            ledger.release(holder, [Release(one.id, one.token, _LATER, None) for one in rest])
 
 
 @contextmanager

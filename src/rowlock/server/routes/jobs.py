@@ -13,6 +13,7 @@ from rowlock.app import Rowlock
 from rowlock.errors import Refused
 from rowlock.jobs.job import InputStatus, Job, JobStatus
 from rowlock.jobs.jobs import KEY, Jobs
+from rowlock.server.body import RawBody, read_body, takes
 from rowlock.server.event_stream import EventStream
 from rowlock.server.job_views import (
     InputPage,
@@ -101,11 +102,12 @@ Cursor = Annotated[
     },
 )
 @needs(Role.SUBMIT)
+@takes(JobOrder)
 def submit(
     request: Request,
     response: Response,
     jobs: TheJobs,
-    order: JobOrder,
+    body: RawBody,
     *,
     validate_only: Annotated[bool, Query(description="Only say whether it could be made.")] = False,
     idempotency_key: Annotated[
@@ -119,7 +121,7 @@ def submit(
     ] = None,
 ) -> Any:
     """Makes a job of all these inputs, or an error and nothing."""
-    wanted = order.model_dump()
+    wanted = dict(read_body(JobOrder, body))
     if validate_only:
         return _json(JobPlan.of(jobs.plan(**wanted)))
     job, _ = jobs.submit(**wanted, idempotency_key=idempotency_key, requested_by=_name(request))
