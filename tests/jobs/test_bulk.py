@@ -22,6 +22,13 @@ class Prices(BaseModel):
     note: str | None = ""
 
 
+class Ours(Prices):
+    """Fields with the names of what a path has anyway."""
+
+    key: str = "k"
+    ext: str = "e"
+
+
 def exporter(**given):
     return Exporter(name="levels", produce=lambda _fields: [], **given)
 
@@ -32,6 +39,8 @@ EXPORTERS = [
     exporter(model=Prices, key_fields=("market", "day"), path="{market}/{day}.{ext}"),
     exporter(model=Prices),
     exporter(model=Prices, key_fields=("market",), path="{market}-{note}.{ext}"),
+    exporter(model=Ours),
+    exporter(model=Ours, path="{key}.{ext}-{market}.{ext}"),
 ]
 TEXT = st.sampled_from(
     ["A", "B.C", "..", "a/b", "a\nb", "", "x" * 101, "y" * 99, "ä", "\ud800", "null", "\0", "7"]

@@ -8,7 +8,7 @@ from datetime import date  # noqa: TC003 - pydantic reads it
 import pytest
 from pydantic import BaseModel
 
-from rowlock import ConfigurationError, InvalidInput, Rowlock, Settings
+from rowlock import ConfigurationError, InvalidInput, InvalidPayload, Rowlock, Settings
 from rowlock.jobs.exporter import Exporter
 from rowlock.jobs.exporters import Exporters
 from rowlock.jobs.path import PathTemplate
@@ -97,6 +97,7 @@ class Prices(BaseModel):
     market: str
     day: date
     note: str | None = None
+    level: float | None = None
 
 
 def test_a_model_of_ones_own():
@@ -143,6 +144,19 @@ def test_a_json_schema():
         with pytest.raises(InvalidInput) as caught:
             regions.validate(raw)
         assert caught.value.pointer == pointer
+
+
+def test_half_a_character_is_refused_before_anybody_has_to_write_it():
+    with pytest.raises(InvalidInput, match="cannot be written as JSON") as caught:
+        exporter(model=SCHEMA).read({"region": "EU", "filters": [{"name": "\ud800"}]}, 1000)
+    assert caught.value.pointer == ""
+
+
+def test_an_input_that_is_too_long_or_no_json_is_refused():
+    long = exporter(model=Prices)
+    for more, limit in (({"note": "ä" * 100}, 200), ({"level": float("nan")}, 1000)):
+        with pytest.raises(InvalidPayload):
+            long.read({"market": "X", "day": "2026-01-10", **more}, limit)
 
 
 def test_what_was_left_out_of_an_input_is_not_null_in_its_record():

@@ -7,8 +7,10 @@ import threading
 from collections import Counter
 
 import pytest
+from pydantic import BaseModel
 
 from rowlock.errors import IdempotencyConflict, InvalidInput, InvalidJob, NotFound, Refused
+from rowlock.jobs.exporter import Exporter
 from rowlock.jobs.finalizer import END_FLOW, Finalizer
 from rowlock.jobs.inputs import Entry
 from rowlock.jobs.jobs import Jobs
@@ -105,6 +107,22 @@ def test_a_job_from_its_submission_to_its_end(jobs, ledger, worker):
         ("SUCCEEDED", "s3://b/B.csv", True),
     ]
     assert (inputs[0].rows, inputs[0].bytes, inputs[0].sha256) == (2, 10, "f")
+
+
+@pytest.mark.parametrize("note", ["x", None])  # read at once, and one by one
+def test_the_key_of_one_input_may_be_the_file_name_of_another(ledger, note):
+    class Market(BaseModel):
+        name: str
+        note: str | None
+
+    exporter = Exporter(
+        name="m", produce=lambda _: [], model=Market, key_fields=("name",), path="{name}.{ext}"
+    )
+    names = ["a", "a.csv", "a.csv.csv"]
+    found = Jobs(ledger, {"m": exporter}).validate([{"name": name, "note": note} for name in names])
+    assert list(found) == names
+    with pytest.raises(InvalidJob, match="/inputs/1: makes the same file as /inputs/0"):
+        Jobs(ledger, {"m": exporter}).validate([{"name": "a", "note": note}] * 2)
 
 
 def test_the_last_two_inputs_settle_at_the_same_moment_and_the_job_ends_once(jobs, ledger, worker):

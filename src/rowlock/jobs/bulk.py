@@ -9,7 +9,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from rowlock.jobs.inputs import MAX_PART_LENGTH, SAFE
-from rowlock.jobs.path import MAX_NAME_BYTES, hashed, plain
+from rowlock.jobs.path import MAX_NAME_BYTES, OURS, hashed, plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 # With possessive repetition, so that a long column is not tried again in other ways.
 _SAFE_LINES = re.compile(rf"(?:{SAFE}\n)*+")
-
-
 # Few enough that they are gone again before anybody counts them.
 _PIECE = 1000
 
@@ -68,6 +66,7 @@ class Bulk:
         if not all(map(_are_safe, columns.values())):
             return None
         keys = list(map("/".join, zip(*(columns[name] for name in self._key_fields), strict=True)))
+        # A field of the input may have one of these names; in a path it is ours that counts.
         columns["ext"] = [self._ext] * len(keys)
         if "key" in self._template.fields:
             columns["key"] = list(map(hashed, keys))
@@ -77,7 +76,7 @@ class Bulk:
         return _Piece(keys, files, lines.decode().split("\n"))
 
     def _columns(self, values: list[Mapping[str, Any]]) -> dict[str, list[str]]:
-        wanted = {*self._key_fields, *self._template.fields} - {"ext", "key"}
+        wanted = {*self._key_fields, *(name for name in self._template.fields if name not in OURS)}
         return {name: _texts([one[name] for one in values]) for name in wanted}
 
 

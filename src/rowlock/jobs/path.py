@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # File systems take 255; an attempt's token and checksum may come to it, and the built-in input's longest name fits.
 MAX_NAME_BYTES = 220
 _LITERAL = re.compile(r"[A-Za-z0-9._+=@/-]*")
-_OURS = {"ext", "key"}
+OURS = {"ext", "key"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class PathTemplate:
     def check(self, known: Collection[str], key: Collection[str]) -> None:
         """Every field is there, and two inputs that differ never have the same path."""
         for name in self.fields:
-            if name not in known and name not in _OURS:
+            if name not in known and name not in OURS:
                 raise self._wrong(
                     f"there is no field {name!r} in the input; there are {', '.join(sorted(known))}"
                 )
