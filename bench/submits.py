@@ -10,6 +10,7 @@ import threading
 import time
 from collections import deque
 from contextlib import contextmanager
+from itertools import islice
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ import psycopg
 
 from bench.enqueue import copy_rows, plain_table
 from bench.server import ROOT, Server
-from rowlock.ledger.rows import Failure, Release, Wish
+from rowlock.ledger.rows import Failure, Held, Release, Wish
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 EXPORTER = "levels"
 _BATCH = 200
 _RUNNING = 20
-_LATER = 3600.0
 _REPEATS = 5
 
 
@@ -76,9 +76,12 @@ def looking(server: Server, sizes: tuple[int, ...], samples: int) -> dict[str, d
             declared(app)
             jobs = {size: app.jobs.submit(inputs(size, f"{size}_"))[0].key for size in sizes}
             if state != "waiting":
-                for size, key in jobs.items():  # the oldest first, as claims are
-                    _settle_half(app.ledger, size, retry=state == "retrying")
-                    assert app.jobs.get(key).done == size // 2  # noqa: S101 - or the figures mean nothing
+                _settle_half(app.ledger, sizes, retry=state == "retrying")
+                for size, key in jobs.items():
+                    job = app.jobs.get(key)
+                    waiting = job.retry_wait if state == "retrying" else job.pending
+                    found_all = (job.done, job.running, waiting)
+                    assert found_all == (size // 2, _RUNNING, size - size // 2 - _RUNNING)  # noqa: S101
             found[f"{state}_dead_rows"] = _in_turn(client, jobs, samples)
             with psycopg.connect(url, autocommit=True) as connection:  # as autovacuum does every minute
                 connection.execute("VACUUM ANALYZE rowlock.processing_queue")
@@ -94,26 +97,32 @@ def _in_turn(client: httpx2.Client, jobs: dict[int, str], samples: int) -> dict[
     return {str(size): median(times[samples // 4 :]) for size, times in taken.items()}
 
 
-def _settle_half(ledger: Ledger, size: int, *, retry: bool) -> None:
-    """Half of the oldest job is done; of the rest a few run, and the others wait: for a worker, or for another try."""
+def _settle_half(ledger: Ledger, sizes: tuple[int, ...], *, retry: bool) -> None:
+    """Half of each job is done; of the rest a few run, and the others wait: for a worker, or for another try."""
     holder = ledger.run(
         "instance_register", name="bench", hostname="here", pid=1, version="0", roles="", lease=3600.0
     )[0].id
+    held: list[Held] = []
+    while len(held) < sum(sizes):
+        held += ledger.exchange(holder, [], [Wish(f"export.{EXPORTER}", _BATCH, -32768, 0)])[1]
     result = json.dumps({"path": "file:///x", "rows": 1, "bytes": 1, "sha256": "0" * 64, "reused": False})
-    claimed = 0
-    while claimed < size:
-        limit = min(_BATCH, size - claimed)
-        _, held = ledger.exchange(holder, [], [Wish(f"export.{EXPORTER}", limit, -32768, 0)])
-        rest = held[1::2] if claimed else held[1 + 2 * _RUNNING :: 2]
-        claimed += len(held)
-        with ledger.transaction() as transaction:
-            for one in held[::2]:
-                ledger.complete(transaction, id=one.id, token=one.token, result=result)
-        if retry:
-            what = (False, _LATER, "no levels yet", "failed", "LookupError", "no levels yet", None, "f")
-            ledger.fail(holder, [Failure(one.id, one.token, *what) for one in rest])
-        else:
-            ledger.release(holder, [Release(one.id, one.token, _LATER, None) for one in rest])
+    failure = (False, 3600.0, "no levels yet", "failed", "LookupError", "no levels yet", None, "f")
+    inputs = iter(sorted(held, key=lambda one: one.id))  # a job's are one after the other
+    for size in sizes:
+        own = list(islice(inputs, size))
+        for done in _batches(own[: size // 2]):
+            with ledger.transaction() as transaction:
+                for one in done:
+                    ledger.complete(transaction, id=one.id, token=one.token, result=result)
+        for rest in _batches(own[size // 2 + _RUNNING :]):
+            if retry:
+                ledger.fail(holder, [Failure(one.id, one.token, *failure) for one in rest])
+            else:
+                ledger.release(holder, [Release(one.id, one.token, 0.0) for one in rest])
+
+
+def _batches(held: list[Held]) -> Iterator[list[Held]]:
+    return (held[start : start + _BATCH] for start in range(0, len(held), _BATCH))
 
 
 @contextmanager
