@@ -33,17 +33,17 @@ def measure(server: Server, count: int, singles: int) -> dict[str, float]:
         ("calls_5000", _calls),
     ):
         with server.ledger() as (app, url), psycopg.connect(url, autocommit=True) as connection:
-            _plain_table(connection)
+            plain_table(connection)
             _ = app.ledger
             figures[name] = count / _timed(lambda: load(app, connection, rows))  # noqa: B023 - called at once
     with server.ledger() as (app, url), psycopg.connect(url, autocommit=True) as connection:
-        _plain_table(connection)
+        plain_table(connection)
         figures |= _singles(app, connection, singles)
         time.sleep(0.05)  # the last of a burst is announced a moment later
     return figures
 
 
-def _plain_table(connection: psycopg.Connection[Any]) -> None:
+def plain_table(connection: psycopg.Connection[Any]) -> None:
     connection.execute("CREATE TABLE plain (LIKE rowlock.processing_queue INCLUDING ALL)")
 
 
@@ -67,13 +67,19 @@ def _calls(app: Any, _connection: object, rows: list[dict[str, Any]]) -> None:
 
 
 def _copy(_app: object, connection: psycopg.Connection[Any], rows: list[dict[str, Any]]) -> None:
+    copy_rows(connection, rows, _key)
+
+
+def copy_rows(
+    connection: psycopg.Connection[Any],
+    rows: list[dict[str, Any]],
+    key: Callable[[dict[str, Any]], str],
+    job: str = "\\N",
+) -> None:
     """The fastest way in that the driver has: text, escaped and joined by hand."""
-    now = "now"
-    lines = [
-        f"{FLOW}\t{_key(row)}\t{json.dumps(row).replace(chr(92), chr(92) * 2)}\tpending\tt\t{now}\t{now}\n"
-        for row in rows
-    ]
-    with connection.cursor() as cursor, cursor.copy(f"COPY plain ({_COLUMNS}) FROM STDIN") as copy:
+    end = f"\tpending\tt\tnow\tnow\t{job}\n"
+    lines = [f"{FLOW}\t{key(row)}\t{json.dumps(row).replace(chr(92), chr(92) * 2)}{end}" for row in rows]
+    with connection.cursor() as cursor, cursor.copy(f"COPY plain ({_COLUMNS}, job_id) FROM STDIN") as copy:
         copy.write("".join(lines))
 
 

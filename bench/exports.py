@@ -1,42 +1,37 @@
-r"""Exports against their floors: a large one against `psql \copy`, small ones to S3 against bare puts.
-
-Run it from the repository's root: python -m bench.exports [--quick] [--rounds N]
-"""
+r"""Exports against their floors: a large one against `psql \copy`, to S3 against bare puts of the same bytes."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
-from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import obstore
 import psycopg
 from obstore.store import S3Store
-from rich.console import Console
-from rich.table import Table
 
 from bench.export_side import INPUT
-from bench.server import ROOT, Server, run_side, say
-from bench.table import Target, verdict
+from bench.server import run_side
+from bench.table import Target
 from rowlock.jobs.exporter import Exporter
-from rowlock.jobs.local_s3 import LocalS3
 from rowlock.jobs.storage import ArtifactStore
 from rowlock.jobs.writing import write_export
 
-RESULTS = ROOT / "bench" / "results" / "exports.json"
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rowlock.jobs.local_s3 import LocalS3
+
 TARGETS = (
     Target("csv_vs_psql", "CSV to a folder, speed ÷ psql \\copy", "≥", 0.8),
     Target("csv_rss_mb", "its memory, MiB", "≤", 150),
-    Target("csv_s3_vs_psql", "CSV to S3, speed ÷ psql \\copy to a folder", "", None),
+    Target("csv_s3_vs_put", "CSV to S3, speed ÷ bare put of that file", "≥", 0.5),
     Target("csv_s3_rss_mb", "its memory, MiB", "≤", 150),
     Target("parquet_vs_psql", "Parquet to a folder, speed ÷ psql \\copy of CSV", "", None),
     Target("parquet_rss_mb", "its memory, MiB", "", None),
@@ -53,73 +48,66 @@ FROM generate_series(1, {rows}) n
 _PSQL = "\\copy (SELECT * FROM levels WHERE asof = 'CLS') TO '{file}' CSV HEADER"
 
 
-def main() -> None:
-    options = _options()
-    rows, small = (100_000, 100) if options.quick else (2_000_000, 1000)
-    rounds: list[dict[str, Any]] = []
-    with Server() as server, LocalS3() as s3, tempfile.TemporaryDirectory() as folder:
+class Exports:
+    """A table to export, a folder and a bucket; every contestant takes its turn in each round."""
+
+    def __init__(self, url: str, s3: LocalS3, folder: Path, *, rows: int, small: int) -> None:
+        self._url, self._s3, self._folder, self._rows, self._small = url, s3, folder, rows, small
         s3.make_bucket("bench")
-        with server.database("exports") as url:
-            with psycopg.connect(url, autocommit=True) as connection:
-                connection.execute(_TABLE.format(rows=rows))
-                connection.execute("VACUUM ANALYZE levels")
-            for number in range(options.rounds):
-                rounds.append(_round(url, s3, Path(folder), small))
-                say(f"round {number + 1} of {options.rounds}: {json.dumps(rounds[-1])}")
-            with psycopg.connect(url, autocommit=True) as connection:
-                connection.execute(f"DELETE FROM levels WHERE id > {rows // 10}")
-            tenth = _side("csv", url, Path(folder).as_uri())
-    results = _ratios(rounds, tenth) | {
-        "raw": {"rows": rows, "small": small, "cores": os.cpu_count(), "rounds": rounds}
-    }
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-    _show(results)
+        self._execute(_TABLE.format(rows=rows))
+        self._execute("VACUUM ANALYZE levels")
 
+    def round(self) -> dict[str, Any]:
+        """Every contestant once, one after the other."""
+        folder = self._folder.as_uri()
+        return {
+            **_floors(self._url, self._folder, self._s3),
+            "csv": _side("csv", self._url, folder),
+            "csv_s3": _side("csv", self._url, "s3://bench/files", json.dumps(self._s3.options)),
+            "parquet": _side("parquet", self._url, folder),
+            "small": _small_files(self._s3, self._small),
+        }
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="small sizes, one round: a smoke test")
-    parser.add_argument("--rounds", type=int, help="how often each is measured (3; quick: 1)")
-    options = parser.parse_args()
-    options.rounds = options.rounds or (1 if options.quick else 3)
-    return options
+    def tenth(self) -> dict[str, Any]:
+        """CSV, when nine of ten rows are gone: does its memory hang on their number?"""
+        self._execute(f"DELETE FROM levels WHERE id > {self._rows // 10}")
+        return _side("csv", self._url, self._folder.as_uri())
 
-
-def _round(url: str, s3: LocalS3, folder: Path, small: int) -> dict[str, Any]:
-    """Every contestant once, one after the other."""
-    return {
-        "psql": _psql(url, folder),
-        "csv": _side("csv", url, folder.as_uri()),
-        "csv_s3": _side("csv", url, "s3://bench/files", json.dumps(s3.options)),
-        "parquet": _side("parquet", url, folder.as_uri()),
-        "small": _small(s3, small),
-    }
+    def _execute(self, sql: str) -> None:
+        with psycopg.connect(self._url, autocommit=True) as connection:
+            connection.execute(sql)
 
 
 def _side(*arguments: str) -> dict[str, Any]:
     return run_side(sys.executable, "bench.export_side", *arguments)
 
 
-def _psql(url: str, folder: Path) -> dict[str, Any] | None:
+def _floors(url: str, folder: Path, s3: LocalS3) -> dict[str, Any]:
+    """What psql makes of the table, and how long that file takes to S3."""
     program = shutil.which("psql")
     if program is None:
-        return None
+        return {"psql": None, "put": None}
     file = folder / "psql.csv"
     began = time.perf_counter()
     subprocess.run([program, "-q", url, "-c", _PSQL.format(file=file)], check=True)
     # What is flushed to the disk in one is flushed in the other.
     with file.open("rb+") as written:
         os.fsync(written)
-    seconds = time.perf_counter() - began
+    copied = time.perf_counter()
+    obstore.put(_bare(s3), "bare.csv", file, use_multipart=True)
+    put = time.perf_counter() - copied
     file.unlink()
-    return {"seconds": seconds}
+    return {"psql": {"seconds": copied - began}, "put": {"seconds": put}}
 
 
-def _small(s3: LocalS3, count: int) -> dict[str, float]:
+def _bare(s3: LocalS3) -> S3Store:
+    return S3Store("bench", **s3.options, client_options={"allow_http": True})
+
+
+def _small_files(s3: LocalS3, count: int) -> dict[str, float]:
     """The two take turns, in blocks, so that both see the same server."""
     text = b"a,b\n" + b"1,2\n" * 2000
-    bare = S3Store("bench", **s3.options, client_options={"allow_http": True})
+    bare = _bare(s3)
     store = ArtifactStore.open("s3://bench/small", **s3.options)
     exporter = Exporter(name="small", produce=lambda _fields: [text])
     seconds = {"puts": 0.0, "exports": 0.0}
@@ -135,32 +123,18 @@ def _small(s3: LocalS3, count: int) -> dict[str, float]:
     return {name: count / took for name, took in seconds.items()}
 
 
-def _ratios(rounds: list[dict[str, Any]], tenth: dict[str, Any]) -> dict[str, Any]:
-    def against_psql(side: str) -> float | None:
-        found = [one["psql"]["seconds"] / one[side]["seconds"] for one in rounds if one["psql"]]
+def ratios(rounds: list[dict[str, Any]], tenth: dict[str, Any]) -> dict[str, Any]:
+    def against(floor: str, side: str) -> float | None:
+        found = [one[floor]["seconds"] / one[side]["seconds"] for one in rounds if one[floor]]
         return median(found) if found else None
 
     memory = {
         f"{side}_rss_mb": max(one[side]["rss_mb"] for one in rounds) for side in ("csv", "csv_s3", "parquet")
     }
     return {
-        **{f"{side}_vs_psql": against_psql(side) for side in ("csv", "csv_s3", "parquet")},
+        **{f"{side}_vs_psql": against("psql", side) for side in ("csv", "parquet")},
+        "csv_s3_vs_put": against("put", "csv_s3"),
         **memory,
         "rss_growth": memory["csv_rss_mb"] / tenth["rss_mb"],
         "small_vs_puts": median(one["small"]["exports"] / one["small"]["puts"] for one in rounds),
     }
-
-
-def _show(results: dict[str, Any]) -> None:
-    table = Table(title=f"Exports of {results['raw']['rows']:,} rows, {results['raw']['cores']} cores")
-    for name, justify in (("", "left"), ("measured", "right"), ("target", "right"), ("", "left")):
-        table.add_column(name, justify=justify)
-    for target in TARGETS:
-        value = results[target.key]
-        bound = "" if target.bound is None else f"{target.sign} {target.bound:g}"
-        table.add_row(target.what, "-" if value is None else f"{value:.2f}", bound, verdict(target, value))
-    Console(width=110).print(table)
-
-
-if __name__ == "__main__":
-    main()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date  # noqa: TC003 - pydantic reads it
 
 import pytest
 from pydantic import BaseModel
 
-from rowlock import ConfigurationError, InvalidInput, Rowlock, Settings
+from rowlock import ConfigurationError, InvalidInput, InvalidPayload, Rowlock, Settings
 from rowlock.jobs.exporter import Exporter
 from rowlock.jobs.exporters import Exporters
 from rowlock.jobs.path import PathTemplate
 from rowlock.jobs.query import SqlQuery
+from rowlock.jobs.storage import _beside
 
 GOOD = {"indexKey": "ABC", "effectiveDate": 20240202, "asofindicator": "CLS"}
 
@@ -79,10 +81,23 @@ def test_what_is_missing_or_too_much_is_pointed_at(raw, pointer):
     assert caught.value.pointer == pointer
 
 
+def test_a_whole_number_is_one_however_json_writes_it():
+    fields = exporter().validate({**GOOD, "effectiveDate": 20240202.0})
+    assert fields.model_dump() == {**GOOD, "effectiveDate": 20240202}
+
+
+def test_the_longest_input_that_its_schema_takes_has_a_file_name_that_disks_take():
+    longest = {**GOOD, "indexKey": "I" * 100, "asofindicator": "A" * 100}
+    packed = exporter(format="jsonl", compression="zstd")
+    name = packed.file(packed.validate(longest))
+    assert len(_beside(name, 2**63 - 1, "0" * 64)) <= 255
+
+
 class Prices(BaseModel):
     market: str
     day: date
     note: str | None = None
+    level: float | None = None
 
 
 def test_a_model_of_ones_own():
@@ -129,6 +144,26 @@ def test_a_json_schema():
         with pytest.raises(InvalidInput) as caught:
             regions.validate(raw)
         assert caught.value.pointer == pointer
+
+
+def test_half_a_character_is_refused_before_anybody_has_to_write_it():
+    with pytest.raises(InvalidInput, match="cannot be written as JSON") as caught:
+        exporter(model=SCHEMA).read({"region": "EU", "filters": [{"name": "\ud800"}]}, 1000)
+    assert caught.value.pointer == ""
+
+
+def test_an_input_that_is_too_long_or_no_json_is_refused():
+    long = exporter(model=Prices)
+    for more, limit in (({"note": "ä" * 100}, 200), ({"level": float("nan")}, 1000)):
+        with pytest.raises(InvalidPayload):
+            long.read({"market": "X", "day": "2026-01-10", **more}, limit)
+
+
+def test_what_was_left_out_of_an_input_is_not_null_in_its_record():
+    regions = exporter(model=SCHEMA)
+    record = json.loads(regions.read({"region": "EU"}, 1000).payload)
+    assert record == {"region": "EU"}
+    assert regions.validate(record).filters is None
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import Counter
 
 import pytest
+from pydantic import BaseModel
 
 from rowlock.errors import IdempotencyConflict, InvalidInput, InvalidJob, NotFound, Refused
+from rowlock.jobs.exporter import Exporter
 from rowlock.jobs.finalizer import END_FLOW, Finalizer
+from rowlock.jobs.inputs import Entry
 from rowlock.jobs.jobs import Jobs
 from rowlock.ledger.rows import Failure
 from tests.support.ledgers import claim, find, register, sql, take_over
@@ -22,19 +26,14 @@ class Levels:
     name = "levels"
     flow_name, max_attempts, max_deaths = FLOW, 3, 3
 
-    def validate(self, raw):
-        if not isinstance(raw.get("indexKey"), str):
+    def read_all(self, _inputs, _limit):
+        return None
+
+    def read(self, raw, limit):
+        key = raw.get("indexKey")
+        if not isinstance(key, str):
             raise InvalidInput("indexKey is a text", pointer="/indexKey")
-        return dict(raw)
-
-    def key(self, fields):
-        return fields["indexKey"]
-
-    def file(self, fields):
-        return f"{fields['indexKey']}.csv"
-
-    def dump(self, fields):
-        return fields
+        return Entry(key, f"{key}.csv", json.dumps(raw)[:limit])
 
 
 @pytest.fixture
@@ -108,6 +107,22 @@ def test_a_job_from_its_submission_to_its_end(jobs, ledger, worker):
         ("SUCCEEDED", "s3://b/B.csv", True),
     ]
     assert (inputs[0].rows, inputs[0].bytes, inputs[0].sha256) == (2, 10, "f")
+
+
+@pytest.mark.parametrize("note", ["x", None])  # read at once, and one by one
+def test_the_key_of_one_input_may_be_the_file_name_of_another(ledger, note):
+    class Market(BaseModel):
+        name: str
+        note: str | None
+
+    exporter = Exporter(
+        name="m", produce=lambda _: [], model=Market, key_fields=("name",), path="{name}.{ext}"
+    )
+    names = ["a", "a.csv", "a.csv.csv"]
+    found = Jobs(ledger, {"m": exporter}).validate([{"name": name, "note": note} for name in names])
+    assert list(found) == names
+    with pytest.raises(InvalidJob, match="/inputs/1: makes the same file as /inputs/0"):
+        Jobs(ledger, {"m": exporter}).validate([{"name": "a", "note": note}] * 2)
 
 
 def test_the_last_two_inputs_settle_at_the_same_moment_and_the_job_ends_once(jobs, ledger, worker):

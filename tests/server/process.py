@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -21,6 +22,9 @@ class ServerProcess:
             "ROWLOCK_LEASE_SECONDS": str(settings.lease_seconds),
             "ROWLOCK_GRACE_SECONDS": str(settings.grace_seconds),
             "ROWLOCK_MAX_REQUEST_BYTES": str(settings.max_request_bytes),
+            "ROWLOCK_MAX_JOB_INPUTS": str(settings.max_job_inputs),
+            "ROWLOCK_STORAGE_URL": settings.storage_url,
+            "ROWLOCK_WEBHOOK_HOSTS": json.dumps(settings.webhook_hosts),
         }
         self.process = subprocess.Popen(
             [sys.executable, "-m", "rowlock.cli", "serve", "--port", "0", *arguments],

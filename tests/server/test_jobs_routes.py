@@ -12,6 +12,7 @@ import pytest
 from rowlock import Reject
 from rowlock.queue.retry import Backoff
 from rowlock.server import event_stream
+from rowlock.server.api import create_api
 from rowlock.server.routes import jobs as routes
 from rowlock.server.tokens import Role
 from tests.server.conftest import client_of
@@ -204,6 +205,8 @@ def test_validate_only_says_what_would_be_made_and_writes_nothing(client):
         ({"inputs": [ABC], "priority": 101}, ["/priority"]),
         ({"inputs": [ABC], "deadline": 0}, ["/deadline"]),
         ({"inputs": [ABC], "deadline": 1e300}, ["/deadline"]),
+        ({"inputs": [ABC], "deadline": True}, ["/deadline"]),
+        ({"inputs": [ABC], "deadline": "60"}, ["/deadline"]),
         ({"inputs": [ABC], "webhookUrl": "http://10.0.0.1/"}, ["/webhookUrl"]),
         ({"inputs": [ABC], "webhookUrl": "http://["}, ["/webhookUrl"]),
         ({"inputs": [ABC], "webhookUrl": "http://127.0.0.1/\0"}, ["/webhookUrl"]),
@@ -429,10 +432,40 @@ def test_streams_end_when_the_server_leaves_and_are_not_without_number(api, monk
 @on_sqlite
 def test_the_document_says_what_an_input_is_and_which_exporters_there_are(client, app):
     order = client.get("/openapi.json").json()["components"]["schemas"]["JobOrder"]
-    [schema] = order["properties"]["inputs"]["items"]["anyOf"]
-    assert schema["required"] == ["indexKey", "effectiveDate", "asofindicator"]
+    inputs = order["properties"]["inputs"]
+    assert inputs["items"]["required"] == ["indexKey", "effectiveDate", "asofindicator"]
+    assert (inputs["minItems"], inputs["maxItems"], inputs["uniqueItems"]) == (1, 100_000, True)
     assert order["properties"]["exporter"]["enum"] == ["index_levels", None]
     assert order["required"] == ["inputs"]
+    assert client.post("/jobs", json=order["examples"][0]).status_code == 202
+
+
+@on_sqlite
+def test_the_document_has_a_kind_of_order_for_each_of_several_exporters(app):
+    app.exporter("regions", input={"type": "object", "properties": {"name": {"type": "string"}}})(list)
+    with client_of(create_api(app)) as client:
+        order = client.get("/openapi.json").json()["components"]["schemas"]["JobOrder"]
+        levels, regions = order["oneOf"]
+        assert [kind["properties"]["exporter"]["const"] for kind in (levels, regions)] == [
+            "index_levels",
+            "regions",
+        ]
+        assert regions["properties"]["inputs"]["items"]["properties"] == {"name": {"type": "string"}}
+        assert regions["required"] == ["inputs", "exporter"]
+        assert client.post("/jobs", json=levels["examples"][0]).status_code == 202
+        assert pointers(client.post("/jobs", json={"inputs": [ABC]})) == [("body", "/exporter")]
+
+
+@on_sqlite
+def test_the_document_says_where_webhooks_may_go(make_app, app, client):
+    def address(document):
+        return document.json()["components"]["schemas"]["JobOrder"]["properties"]["webhookUrl"]["anyOf"]
+
+    allowed, nothing = address(client.get("/openapi.json"))
+    assert re.search(allowed["pattern"], "http://127.0.0.1:8080/hook")
+    assert nothing == {"type": "null"}
+    with client_of(create_api(make_app())) as closed:
+        assert address(closed.get("/openapi.json")) == [{"type": "null"}]
 
 
 @on_sqlite

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import socket
+
 import httpx2
 import pytest
 
+from rowlock.server.server import _listen
 from rowlock.server.tokens import Tokens
 from tests.support.waiting import eventually
 
@@ -88,6 +91,13 @@ def test_a_program_of_ones_own_is_served(app, start_server, tmp_path):
     (tmp_path / "served.py").write_text(PROGRAM)
     server = start_server(app.settings, "served:app", folder=tmp_path)
     assert httpx2.get(f"{server.url}/flows").status_code == 200
+
+
+def test_an_answer_does_not_wait_for_the_acknowledgement_of_the_one_before():
+    with _listen("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
+        connection, _ = listening.accept()
+        with connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_a_port_that_is_taken_is_a_sentence(app, start_server):

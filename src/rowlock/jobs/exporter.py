@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from rowlock.errors import ConfigurationError
+from rowlock.jobs.bulk import Bulk
 from rowlock.jobs.formats.encoding import EXTENSIONS, PACKED, content_type
-from rowlock.jobs.inputs import IndexInput, is_safe, model_from_schema, validated
-from rowlock.jobs.path import PathTemplate, key_of
+from rowlock.jobs.inputs import Entry, IndexInput, is_safe, model_from_schema, validated, written
+from rowlock.jobs.path import Key, PathTemplate, key_of
 from rowlock.jobs.query import SqlQuery
 from rowlock.queue.retry import Backoff
 
@@ -62,6 +63,7 @@ class Exporter:
     concurrency: int = 8
     template: PathTemplate = field(init=False, repr=False)
     takes_context: bool = field(init=False, repr=False)
+    bulk: Bulk | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._require(
@@ -85,6 +87,9 @@ class Exporter:
         if self.columns is not None:
             self._set("columns", tuple(self.columns))
         self._set("takes_context", self._check_producer(known))
+        # A schema's model checks each input by itself.
+        native = "model_validate" not in {name for base in self._model.__mro__[:-2] for name in vars(base)}
+        self._set("bulk", Bulk(self._model, self.key_fields, self.template, self.ext) if native else None)
 
     @classmethod
     def declared(cls, name: str, settings: ExporterSettings) -> Exporter:
@@ -126,18 +131,28 @@ class Exporter:
         self.file(fields)  # whatever cannot be part of a path is refused now, not in a worker
         return fields
 
+    def read(self, raw: Mapping[str, Any], limit: int) -> Entry:
+        """The input, checked, as a job takes it: at most so many bytes of JSON."""
+        fields = validated(self._model, raw)
+        values = vars(fields)
+        key = self._key(values)
+        return Entry(key.text, self.template.fill(values, ext=self.ext, key=key), written(fields, limit))
+
+    def read_all(self, inputs: Sequence[Mapping[str, Any]], limit: int) -> dict[str, str] | None:
+        """Key → payload of each input, if there is nothing wrong with any; otherwise `read` says what it is."""
+        return None if self.bulk is None else self.bulk.read(inputs, limit)
+
     def key(self, fields: BaseModel) -> str:
         """The stable identity of an input, and of the artifact that is made from it."""
-        values = self._values(fields)
-        return key_of({name: values[name] for name in self.key_fields}, _canonical)
-
-    def dump(self, fields: BaseModel) -> dict[str, Any]:
-        """The input as its record carries it."""
-        return fields.model_dump(mode="json")
+        return self._key(vars(fields)).text
 
     def file(self, fields: BaseModel) -> str:
         """The path of its file, inside the folder of its job."""
-        return self.template.fill(self._values(fields), ext=self.ext, key=self.key(fields))
+        values = vars(fields)
+        return self.template.fill(values, ext=self.ext, key=self._key(values))
+
+    def _key(self, values: Mapping[str, Any]) -> Key:
+        return key_of(values, self.key_fields, _canonical)
 
     # -- checks ------------------------------------------------------------------------------------------------
 
@@ -148,10 +163,6 @@ class Exporter:
 
     def _fields(self) -> tuple[str, ...]:
         return tuple(self._model.model_fields)
-
-    @staticmethod
-    def _values(fields: BaseModel) -> dict[str, Any]:
-        return {name: getattr(fields, name) for name in type(fields).model_fields}
 
     def _default_path(self) -> str:
         return DEFAULT_PATH if self.model is IndexInput else "{key}.{ext}"

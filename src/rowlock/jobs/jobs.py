@@ -13,11 +13,12 @@ from rowlock import clock
 from rowlock.errors import IdempotencyConflict, InvalidInput, InvalidJob, NotFound, Problem, Refused
 from rowlock.jobs.job import Job, JobEvent, JobInput, Policy
 from rowlock.jobs.webhook import check_webhook
-from rowlock.queue.payload import check_priority, decode, encode
+from rowlock.queue.payload import check_priority, decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rowlock.jobs.inputs import Entry
     from rowlock.ledger.ledger import Ledger, LedgerConnection, Row
 
 NEWEST = 2**63 - 1
@@ -31,29 +32,28 @@ class ExporterLike(Protocol):
 
     @property
     def name(self) -> str: ...
-    def validate(self, raw: Mapping[str, Any]) -> Any: ...
     @property
     def flow_name(self) -> str: ...
     @property
     def max_attempts(self) -> int: ...
     @property
     def max_deaths(self) -> int: ...
-    def key(self, fields: Any) -> str: ...
-    def file(self, fields: Any) -> str: ...
-    def dump(self, fields: Any) -> dict[str, Any]: ...
+    def read(self, raw: Mapping[str, Any], limit: int) -> Entry: ...
+    def read_all(self, inputs: Sequence[Mapping[str, Any]], limit: int) -> dict[str, str] | None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A job that was checked and not made: how, and key → fields of each input."""
+    """A job that was checked and not made: how, and key → payload of each input."""
 
     exporter: ExporterLike
     order: dict[str, Any]
-    payloads: dict[str, dict[str, Any]]
+    payloads: dict[str, str]
 
     @property
     def body_hash(self) -> str:
-        return hashlib.sha256(json.dumps([self.order, self.payloads], sort_keys=True).encode()).hexdigest()
+        order = json.dumps(self.order, sort_keys=True)
+        return hashlib.sha256("\n".join((order, *sorted(self.payloads.values()))).encode()).hexdigest()
 
 
 class Jobs:
@@ -131,10 +131,8 @@ class Jobs:
         }
         return Plan(chosen, order, payloads)
 
-    def validate(
-        self, inputs: Sequence[Mapping[str, Any]], *, exporter: str | None = None
-    ) -> dict[str, dict[str, Any]]:
-        """Key → fields of each input; InvalidJob with a pointer to each part that is wrong."""
+    def validate(self, inputs: Sequence[Mapping[str, Any]], *, exporter: str | None = None) -> dict[str, str]:
+        """Key → payload of each input; InvalidJob with a pointer to each part that is wrong."""
         chosen = self._exporter(exporter)
         if not inputs:
             raise InvalidJob([Problem("/inputs", "a job needs at least one input")])
@@ -146,26 +144,29 @@ class Jobs:
                     )
                 ]
             )
-        found: dict[str, dict[str, Any]] = {}
-        first: dict[str, int] = {}
+        limit = self._ledger.settings.max_payload_bytes
+        ready = chosen.read_all(inputs, limit)
+        return self._one_by_one(chosen, inputs, limit) if ready is None else ready
+
+    @staticmethod
+    def _one_by_one(chosen: ExporterLike, inputs: Sequence[Mapping[str, Any]], limit: int) -> dict[str, str]:
+        found: dict[str, str] = {}
+        keys: dict[str, int] = {}
+        files: dict[str, int] = {}
         problems: list[Problem] = []
         for number, raw in enumerate(inputs):
             try:
-                fields = chosen.validate(raw)
-                key = chosen.key(fields)
+                key, file, payload = chosen.read(raw, limit)
             except InvalidInput as error:
                 pointer = error.pointer or ""
                 told = str(error).removeprefix(f"{pointer}: ")  # it is said where the input is
                 problems.append(Problem(f"/inputs/{number}{pointer}", told))
             else:
                 # Different inputs may have the same file name; then one job cannot have both.
-                for name in (key, chosen.file(fields)):
-                    if first.setdefault(name, number) != number:
-                        problems.append(
-                            Problem(f"/inputs/{number}", f"makes the same file as /inputs/{first[name]}")
-                        )
-                        break
-                found[key] = chosen.dump(fields)
+                first = min(keys.setdefault(key, number), files.setdefault(file, number))
+                if first != number:
+                    problems.append(Problem(f"/inputs/{number}", f"makes the same file as /inputs/{first}"))
+                found[key] = payload
             if len(problems) >= _MOST_PROBLEMS:
                 break
         if problems:
@@ -176,7 +177,7 @@ class Jobs:
         self,
         transaction: LedgerConnection,
         made: dict[str, Any],
-        payloads: dict[str, dict[str, Any]],
+        payloads: dict[str, str],
         flow: str,
     ) -> str | None:
         row = transaction.one("job_create", made)
@@ -184,13 +185,11 @@ class Jobs:
             row = transaction.one("job_key", {"job": row.job_id})
         if row is None:
             return None
-        limit = self._ledger.settings.max_payload_bytes
-        texts = [encode(fields, limit, f"input {key}") for key, fields in payloads.items()]
         self._ledger.enqueue(
             transaction,
             flow=flow,
             keys=[f"{row.job_key}/{key}" for key in payloads],
-            payloads=texts,
+            payloads=list(payloads.values()),
             priority=made["priority"],
             run_at=None,
             batch=secrets.randbits(62),

@@ -6,17 +6,18 @@ import hashlib
 import re
 from dataclasses import dataclass, field
 from string import Formatter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rowlock.errors import ConfigurationError, InvalidInput
 from rowlock.jobs.inputs import check_safe, is_safe, pointer_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
-MAX_NAME_BYTES = 200
+# File systems take 255; an attempt's token and checksum may come to it, and the built-in input's longest name fits.
+MAX_NAME_BYTES = 220
 _LITERAL = re.compile(r"[A-Za-z0-9._+=@/-]*")
-_OURS = {"ext", "key"}
+OURS = {"ext", "key"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,10 @@ class PathTemplate:
 
     text: str
     fields: tuple[str, ...] = field(init=False)
+    _form: str = field(
+        init=False, repr=False
+    )  # with %s for each of these, which is filled several times as fast
+    _names: tuple[str, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         try:
@@ -41,6 +46,10 @@ class PathTemplate:
                 raise self._wrong(f"{{{name}}} must be the plain name of a field")
             names.append(name)
         object.__setattr__(self, "fields", tuple(dict.fromkeys(names)))
+        object.__setattr__(
+            self, "_form", "".join(text + ("" if name is None else "%s") for text, name, *_ in parsed)
+        )
+        object.__setattr__(self, "_names", tuple(names))
         trial = self.text.format(**dict.fromkeys(names, "x"))
         if any(part.startswith(".") or ".." in part or not part for part in trial.split("/")):
             raise self._wrong(
@@ -50,7 +59,7 @@ class PathTemplate:
     def check(self, known: Collection[str], key: Collection[str]) -> None:
         """Every field is there, and two inputs that differ never have the same path."""
         for name in self.fields:
-            if name not in known and name not in _OURS:
+            if name not in known and name not in OURS:
                 raise self._wrong(
                     f"there is no field {name!r} in the input; there are {', '.join(sorted(known))}"
                 )
@@ -60,19 +69,30 @@ class PathTemplate:
                 f"inputs that differ only in {', '.join(missing)} would have the same path: name them, or {{key}}"
             )
 
-    def fill(self, values: Mapping[str, Any], *, ext: str, key: str) -> str:
+    def fill(self, values: Mapping[str, Any], *, ext: str, key: Key) -> str:
         """The path; InvalidInput with a pointer if a value is not safe there."""
-        parts = {"ext": ext, "key": hashlib.sha256(key.encode()).hexdigest()[:16]}
+        parts = {**key.parts, "ext": ext}
         for name in self.fields:
-            if name not in _OURS:
+            if name == "key":
+                parts[name] = hashed(key.text)
+            elif name not in parts:
                 parts[name] = self._part(name, values[name])
-        path = self.text.format(**parts)
+        path = self._form % tuple(parts[name] for name in self._names)
+        if len(path) > MAX_NAME_BYTES:
+            self._check_length(path)
+        return path
+
+    def fill_all(self, columns: Mapping[str, Sequence[str]]) -> list[str]:
+        """The paths of many inputs, from texts that are safe."""
+        return list(map(self._form.__mod__, zip(*(columns[name] for name in self._names), strict=True)))
+
+    @staticmethod
+    def _check_length(path: str) -> None:
         for part in path.split("/"):
             if len(part) > MAX_NAME_BYTES:
                 raise InvalidInput(
                     f"{part!r} is longer than {MAX_NAME_BYTES} characters, too long for a file's name."
                 )
-        return path
 
     def _part(self, name: str, value: Any) -> str:
         if value is None or isinstance(value, dict | list):
@@ -87,15 +107,34 @@ class PathTemplate:
 
 
 def plain(value: Any) -> str:
-    """A field's value as text, the same in every process."""
+    """A field's value as text, the same in every process; nothing is no text."""
+    if type(value) is str:
+        return value
+    if type(value) is int:
+        return str(value)
+    if value is None:
+        return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(getattr(value, "value", value)) if not hasattr(value, "isoformat") else str(value.isoformat())
 
 
-def key_of(values: Mapping[str, Any], encode: Any) -> str:
-    """The identity of an input: its fields, readable if they are plain, otherwise a hash of them."""
-    parts = [plain(value) for value in values.values()]
-    if all(is_safe(part) for part in parts) and sum(map(len, parts)) < MAX_NAME_BYTES:
-        return "/".join(parts)  # no part has a slash: two different inputs never read the same
-    return hashlib.sha256(encode(values).encode()).hexdigest()
+def hashed(key: str) -> str:
+    """What `{key}` stands for."""
+    return hashlib.sha256(key.encode()).hexdigest()[:16]
+
+
+class Key(NamedTuple):
+    """The identity of an input, and those of its fields that may be part of a path as they are."""
+
+    text: str
+    parts: Mapping[str, str]
+
+
+def key_of(values: Mapping[str, Any], names: Collection[str], encode: Callable[[Any], str]) -> Key:
+    """The values of these fields, readable if they are plain, otherwise a hash of them."""
+    parts = {name: plain(values[name]) for name in names}
+    text = "/".join(parts.values())
+    if len(text) < MAX_NAME_BYTES and all(map(is_safe, parts.values())):
+        return Key(text, parts)  # no part has a slash: two different inputs never read the same
+    return Key(hashlib.sha256(encode({name: values[name] for name in names}).encode()).hexdigest(), {})

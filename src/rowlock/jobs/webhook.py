@@ -5,19 +5,24 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import re
 import time
 import urllib.error
 import urllib.request
-from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from rowlock.errors import InvalidJob, Problem, Reject, RowlockError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rowlock.settings import Settings
 
 _SECONDS = 15.0
+# What `*` and `?` stand for in ROWLOCK_WEBHOOK_HOSTS: never the end of a host's name.
+_JOKERS = {"*": "[a-z0-9._-]*", "?": "[a-z0-9._-]"}
+_PORT = ":(?:6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5][0-9]{4}|[1-9][0-9]{0,3})"
 
 
 class WebhookFailed(RowlockError):
@@ -40,11 +45,25 @@ def check_webhook(url: str, settings: Settings) -> str:
         hostname = None
     if not hostname or parts.scheme not in ("http", "https"):
         raise InvalidJob([Problem("/webhookUrl", "it is an http or https address")])
-    if not any(fnmatch(hostname, pattern) for pattern in settings.webhook_hosts):
+    lowered = url.replace(parts.netloc, parts.netloc.lower(), 1)
+    if not re.fullmatch(webhook_pattern(settings.webhook_hosts), lowered):
         raise InvalidJob(
             [Problem("/webhookUrl", f"webhooks to {hostname} are not allowed; see ROWLOCK_WEBHOOK_HOSTS")]
         )
     return url
+
+
+def webhook_pattern(hosts: Iterable[str]) -> str:
+    """The addresses that webhooks may go to, as an expression that Python and JSON Schema read alike."""
+    names = "|".join(_host_pattern(host.lower()) for host in hosts)
+    return rf"^https?://(?:{names or '(?!)'})(?:{_PORT})?(?:[/?#][!-~]*)?$"
+
+
+def _host_pattern(host: str) -> str:
+    plain = "".join(
+        _JOKERS.get(sign) or (sign if sign.isalnum() or sign in "-_:" else f"\\{sign}") for sign in host
+    )
+    return rf"\[{plain}\]" if ":" in host else plain
 
 
 def sign(secret: str, moment: int, body: bytes) -> str:

@@ -21,6 +21,7 @@ from rowlock.server.journal import Journal
 from rowlock.server.limit import Limit
 from rowlock.server.meanings import Problem
 from rowlock.server.metrics import Metrics
+from rowlock.server.order_document import describe_order
 from rowlock.server.presence import Presence
 from rowlock.server.readiness import Readiness
 from rowlock.server.route import GuardedRoute
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from rowlock.app import Rowlock
-    from rowlock.jobs.exporters import Exporters
 
 _ABOUT = (
     "Many copies of one program, one database, every piece of work done once. Every error is a problem document "
@@ -84,7 +84,7 @@ def create_api(app: Rowlock, *, routers: Sequence[APIRouter] = ()) -> FastAPI:
     api.router.route_class = GuardedRoute
     for router in found:
         api.include_router(router)
-    api.openapi = _described(api.openapi, app)  # type: ignore[method-assign]
+    api.openapi = _described(api, app)  # type: ignore[method-assign]
     return api
 
 
@@ -96,17 +96,19 @@ def _guarded(route: BaseRoute) -> GuardedRoute:
     return route
 
 
-def _described(generate: Callable[[], dict[str, Any]], app: Rowlock) -> Callable[[], dict[str, Any]]:
+def _described(api: FastAPI, app: Rowlock) -> Callable[[], dict[str, Any]]:
     """FastAPI's document, with what our routes refer to."""
+    generate = api.openapi
 
     def openapi() -> dict[str, Any]:
         document = generate()
         components = document.setdefault("components", {})
-        problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
-        parts = problem.pop("$defs")
-        components.setdefault("schemas", {}).update(parts, Problem=problem)
-        if app.exporters:
-            _describe_order(components["schemas"]["JobOrder"], app.exporters)
+        schemas = components.setdefault("schemas", {})
+        for model in (Problem, *(route.takes for route in api.state.routes if route.takes is not None)):
+            schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+            schemas.update(schema.pop("$defs", {}))
+            schemas[model.__name__] = schema
+        schemas["JobOrder"] = describe_order(schemas["JobOrder"], app)
         components["securitySchemes"] = {
             "bearer": {
                 "type": "http",
@@ -118,14 +120,6 @@ def _described(generate: Callable[[], dict[str, Any]], app: Rowlock) -> Callable
         return document
 
     return openapi
-
-
-def _describe_order(order: dict[str, Any], exporters: Exporters) -> None:
-    """What this very server takes."""
-    order["properties"]["inputs"]["items"] = {"anyOf": [one.input_schema for one in exporters.values()]}
-    order["properties"]["exporter"] |= {"enum": [*exporters, *([None] if len(exporters) == 1 else [])]}
-    if len(exporters) > 1:
-        order["required"].append("exporter")
 
 
 async def _pass_on(request: Request, error: Exception) -> Response:

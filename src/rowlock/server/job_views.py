@@ -4,25 +4,16 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt
 from pydantic.alias_generators import to_camel
-from pydantic.config import JsonDict
 
+from rowlock.jobs.inputs import WholeNumber, whole
 from rowlock.jobs.job import InputStatus, Job, JobInput, JobStatus, Policy
 from rowlock.jobs.jobs import Plan
 from rowlock.queue.payload import MAX_PRIORITY
 from rowlock.server.views import BIGGEST
 
 _YEAR = 366 * 86_400.0
-_ORDER: JsonDict = {"inputs": [{"indexKey": "ABC", "effectiveDate": 20240202, "asofindicator": "CLS"}]}
-
-
-def _whole(value: Any) -> Any:
-    """JSON has one kind of number: 5.0 is an integer there, and true is none."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-WholeNumber = Annotated[int, Field(strict=True), BeforeValidator(_whole)]
 
 
 class _Camel(BaseModel):
@@ -47,7 +38,12 @@ class JobOrder(_Order):
     )
     priority: WholeNumber = Field(0, ge=0, le=MAX_PRIORITY, description="Higher first.")
     deadline: float | None = Field(
-        None, gt=0, le=_YEAR, allow_inf_nan=False, description="Seconds after which the job fails."
+        None,
+        gt=0,
+        le=_YEAR,
+        strict=True,
+        allow_inf_nan=False,
+        description="Seconds after which the job fails.",
     )
     webhook_url: str | None = Field(
         None,
@@ -55,8 +51,6 @@ class JobOrder(_Order):
         pattern=r"^https?://[!-~]+$",
         description="Is told about the end of the job, if its host is one of ROWLOCK_WEBHOOK_HOSTS.",
     )
-
-    model_config = ConfigDict(json_schema_extra={"examples": [_ORDER]})
 
 
 class JobAccepted(_Camel):
@@ -176,10 +170,14 @@ class InputPage(_Camel):
     next: str | None = Field(description="Where the next page is; null on the last one.")
 
 
+# The limits stand inside: outside the validator they would not be told in the schema.
+InputId = Annotated[StrictInt, Field(ge=1, le=BIGGEST), BeforeValidator(whole)]
+
+
 class Redrive(_Order):
     """Which inputs run again."""
 
-    input_ids: list[Annotated[int, Field(ge=1, le=BIGGEST)]] | None = Field(
+    input_ids: list[InputId] | None = Field(
         None, min_length=1, max_length=10_000, description="Left out: all that are dead or cancelled."
     )
     status: Literal["DLQ", "CANCELLED"] | None = Field(None, description="Only those that are this.")

@@ -13,6 +13,7 @@ from rowlock.app import Rowlock
 from rowlock.errors import Refused
 from rowlock.jobs.job import InputStatus, Job, JobStatus
 from rowlock.jobs.jobs import KEY, Jobs
+from rowlock.server.body import RawBody, read_body, takes
 from rowlock.server.event_stream import EventStream
 from rowlock.server.job_views import (
     InputPage,
@@ -44,6 +45,13 @@ _EVENT = {
     "description": "submitted, completed, failed, cancelled, redriven; and progress, with the job as it is.",
     "properties": {"id": {"type": "string"}, "event": {"type": "string"}, "data": {"type": "string"}},
     "required": ["event", "data"],
+}
+
+
+# Where the reader of an answer may go next.
+_LINKS = {
+    name: {"operationId": name, "parameters": {"jobId": "$response.body#/jobId"}}
+    for name in ("showJob", "listInputs", "watchJob", "cancelJob", "redriveJob")
 }
 
 
@@ -85,18 +93,21 @@ Cursor = Annotated[
 @router.post(
     "/jobs",
     status_code=202,
+    operation_id="submitJob",
     response_model=JobAccepted,
     responses={
+        202: {"links": _LINKS},
         200: {"model": JobPlan, "description": "With validate_only: what would be made."},
         **problems(409),
     },
 )
 @needs(Role.SUBMIT)
+@takes(JobOrder)
 def submit(
     request: Request,
     response: Response,
     jobs: TheJobs,
-    order: JobOrder,
+    body: RawBody,
     *,
     validate_only: Annotated[bool, Query(description="Only say whether it could be made.")] = False,
     idempotency_key: Annotated[
@@ -110,7 +121,7 @@ def submit(
     ] = None,
 ) -> Any:
     """Makes a job of all these inputs, or an error and nothing."""
-    wanted = order.model_dump()
+    wanted = dict(read_body(JobOrder, body))
     if validate_only:
         return _json(JobPlan.of(jobs.plan(**wanted)))
     job, _ = jobs.submit(**wanted, idempotency_key=idempotency_key, requested_by=_name(request))
@@ -119,7 +130,7 @@ def submit(
     return JobAccepted(job_id=job.key, status="SUBMITTED")
 
 
-@router.get("/jobs")
+@router.get("/jobs", operation_id="listJobs")
 @needs(Role.READ)
 def find(
     jobs: TheJobs,
@@ -140,7 +151,10 @@ def find(
 
 
 @router.get(
-    "/jobs/{jobId:job}", response_model=JobView, responses={304: {"description": "Nothing has changed."}}
+    "/jobs/{jobId:job}",
+    operation_id="showJob",
+    response_model=JobView,
+    responses={304: {"description": "Nothing has changed."}},
 )
 @needs(Role.READ)
 def show(
@@ -160,7 +174,7 @@ def show(
     return _whole(jobs, job)
 
 
-@router.get("/jobs/{jobId:job}/inputs")
+@router.get("/jobs/{jobId:job}/inputs", operation_id="listInputs")
 @needs(Role.READ)
 def inputs(
     jobs: TheJobs, key: JobId, *, status: InputStatus | None = None, limit: Limit = 100, cursor: Cursor = 0
@@ -177,6 +191,7 @@ def inputs(
 
 @router.get(
     "/jobs/{jobId:job}/inputs/{inputId}/download",
+    operation_id="downloadInput",
     response_class=Response,
     responses={
         **_ANY_FILE,
@@ -203,7 +218,7 @@ def download(app: TheApp, key: JobId, input_id: Annotated[RecordId, Path(alias="
     return StreamingResponse(app.store.read(one.path), headers=headers, media_type=kind)
 
 
-@router.post("/jobs/{jobId:job}:cancel", responses=problems(409))
+@router.post("/jobs/{jobId:job}:cancel", operation_id="cancelJob", responses=problems(409))
 @needs(Role.OPERATE)
 def cancel(request: Request, jobs: TheJobs, key: JobId) -> JobView:
     """Ends a job now: what waits is cancelled, and what runs is revoked."""
@@ -211,7 +226,7 @@ def cancel(request: Request, jobs: TheJobs, key: JobId) -> JobView:
     return _whole(jobs, jobs.cancel(key, f"cancelled by {name}" if name else "cancelled"))
 
 
-@router.post("/jobs/{jobId:job}:redrive", responses=problems(409))
+@router.post("/jobs/{jobId:job}:redrive", operation_id="redriveJob", responses=problems(409))
 @needs(Role.OPERATE)
 def redrive(jobs: TheJobs, key: JobId, order: Redrive | None = None) -> Redriven:
     """Lets dead and cancelled inputs run again: all of them, or those named, or that fit. The job is open again."""
@@ -224,6 +239,7 @@ def redrive(jobs: TheJobs, key: JobId, order: Redrive | None = None) -> Redriven
 
 @router.get(
     "/jobs/{jobId:job}/events",
+    operation_id="watchJob",
     response_class=EventStream,
     responses={
         200: {"content": {"text/event-stream": {"schema": _EVENT}}},
