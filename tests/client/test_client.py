@@ -95,7 +95,7 @@ def test_dead_inputs_are_driven_again(client, service, named):
         service.mend(one["indexKey"])
     assert client.redrive(job, [first.input_id]).redriven == 1
     assert client.wait(job, timeout=60).failed == 1
-    redriven = client.redrive(job)
+    redriven = client.redrive(job, status="DLQ", error_contains="BAD2")
     assert (redriven.job_id, redriven.redriven) == (job, 1)
     assert client.wait(job, timeout=60).status == "COMPLETED"
     with pytest.raises(Refused, match="no dead or cancelled"):

@@ -161,7 +161,7 @@ class LocalStore(ArtifactStore):
                 target.parent.rmdir()
 
     def list(self, prefix: str = "") -> Iterator[Stored]:
-        top = self._path(prefix) if prefix else self.root
+        top = self._path(prefix.rstrip("/")) if prefix else self.root
         for folder, _, names in os.walk(top):
             for name in names:
                 with suppress(NotFound):  # it may have gone by now
