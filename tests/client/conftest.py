@@ -68,7 +68,7 @@ def service(tmp_path_factory):
     folder = tmp_path_factory.mktemp("service")
     (folder / "exports.py").write_text(PROGRAM)
     (folder / "rowlock.toml").write_text(CONFIG)
-    settings = make_settings("sqlite", folder, None, grace_seconds=1)
+    settings = make_settings("sqlite", folder, None, grace_seconds=1, storage_url=f"file://{folder}/files")
     with Rowlock(settings=settings) as app:
         # Before the server starts: a running one knows new tokens a moment later.
         token, reader = (

@@ -14,7 +14,7 @@ from rowlock.server.tokens import Role
 MATRIX = {
     "GET /openapi.json": "read",
     "GET /health/live": None,
-    "GET /health/ready": "read",
+    "GET /health/ready": None,
     "GET /health/instances": "read",
     "GET /metrics": "read",
     "GET /flows": "read",
