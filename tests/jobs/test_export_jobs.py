@@ -137,6 +137,16 @@ def test_what_can_never_succeed_is_dead_at_once(app):
     assert "never be such an index" in dead.error
 
 
+def test_an_input_that_the_exporter_does_not_take_any_more_is_dead_at_once(app):
+    job, _ = app.jobs.submit(inputs("ABC"))
+    sql(app.ledger, """UPDATE {s}processing_queue SET payload = '{"indexKey": "ABC"}'""")
+    with app.worker():
+        ended(app, job)
+    [dead] = app.jobs.inputs(job.key)
+    assert (dead.status, dead.attempts) == ("DLQ", 1)
+    assert "effectiveDate" in dead.error
+
+
 def test_a_job_that_has_ended_claims_nothing_more(app, broken):
     """Whatever comes back to the queue afterwards bounces, and stays."""
     job, _ = app.jobs.submit(inputs("ABC", "DEF"))

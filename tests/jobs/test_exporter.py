@@ -6,7 +6,7 @@ import json
 from datetime import date  # noqa: TC003 - pydantic reads it
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from rowlock import ConfigurationError, InvalidInput, InvalidPayload, Rowlock, Settings
 from rowlock.jobs.exporter import Exporter
@@ -117,6 +117,25 @@ def test_fields_that_are_not_in_the_path_still_tell_inputs_apart():
     assert prices.key(one) != prices.key(other)
     assert prices.file(one) != prices.file(other)
     assert prices.key(one) == prices.key(prices.validate(one.model_dump()))
+
+
+class Loose(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    part: int | str
+    day: date | None = None
+
+
+def test_a_number_is_not_its_text_and_what_a_model_does_not_name_counts():
+    loose = exporter(model=Loose, path="{key}.{ext}")
+    given = [{"part": 1}, {"part": "1"}, {"part": "true"}, {"part": 1, "more": "x"}, {"part": 1, "less": "x"}]
+    assert len({loose.key(loose.validate(raw)) for raw in given}) == len(given)
+    assert len({loose.file(loose.validate(raw)) for raw in given}) == len(given)
+    assert loose.bulk is None
+    assert loose.key(loose.validate({"part": "A", "day": "2026-01-10"})) == "A/2026-01-10"
+    chosen = exporter(model=Loose, path="{part}.{ext}", key_fields=("part",))
+    assert len({chosen.key(chosen.validate({"part": "A", "more": more})) for more in "xy"}) == 1
+    schema = exporter(model={"type": "object", "properties": {"part": {}}, "required": ["part"]})
+    assert len({schema.key(schema.validate(raw)) for raw in given}) == len(given)
 
 
 SCHEMA = {

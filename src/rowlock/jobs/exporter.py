@@ -6,13 +6,13 @@ import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from rowlock.errors import ConfigurationError
 from rowlock.jobs.bulk import Bulk
 from rowlock.jobs.formats.encoding import EXTENSIONS, PACKED, content_type
 from rowlock.jobs.inputs import Entry, IndexInput, is_safe, model_from_schema, validated, written
-from rowlock.jobs.path import Key, PathTemplate, key_of
+from rowlock.jobs.path import Key, PathTemplate, hashed, key_of
 from rowlock.jobs.query import SqlQuery
 from rowlock.queue.retry import Backoff
 
@@ -64,6 +64,8 @@ class Exporter:
     template: PathTemplate = field(init=False, repr=False)
     takes_context: bool = field(init=False, repr=False)
     bulk: Bulk | None = field(init=False, repr=False)
+    all_count: bool = field(init=False, repr=False)
+    loose: tuple[str, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._require(
@@ -76,6 +78,7 @@ class Exporter:
         if not inspect.isclass(self.model):
             self._set("model", model_from_schema(self.model, self.name))
         known = self._fields()
+        self._set("all_count", not self.key_fields)
         self._set("key_fields", tuple(self.key_fields) or known)
         self._require(
             set(self.key_fields) <= set(known),
@@ -87,8 +90,10 @@ class Exporter:
         if self.columns is not None:
             self._set("columns", tuple(self.columns))
         self._set("takes_context", self._check_producer(known))
+        self._set("loose", tuple(name for name in self.key_fields if self._is_loose(name)))
         # A schema's model checks each input by itself.
         native = "model_validate" not in {name for base in self._model.__mro__[:-2] for name in vars(base)}
+        native = native and not self.loose and self._model.model_config.get("extra") != "allow"
         self._set("bulk", Bulk(self._model, self.key_fields, self.template, self.ext) if native else None)
 
     @classmethod
@@ -134,9 +139,9 @@ class Exporter:
     def read(self, raw: Mapping[str, Any], limit: int) -> Entry:
         """The input, checked, as a job takes it: at most so many bytes of JSON."""
         fields = validated(self._model, raw)
-        values = vars(fields)
-        key = self._key(values)
-        return Entry(key.text, self.template.fill(values, ext=self.ext, key=key), written(fields, limit))
+        key = self._key(fields)
+        file = self.template.fill(vars(fields), ext=self.ext, key=key)
+        return Entry(key.text, file, written(fields, limit))
 
     def read_all(self, inputs: Sequence[Mapping[str, Any]], limit: int) -> dict[str, str] | None:
         """Key → payload of each input, if there is nothing wrong with any; otherwise `read` says what it is."""
@@ -144,15 +149,17 @@ class Exporter:
 
     def key(self, fields: BaseModel) -> str:
         """The stable identity of an input, and of the artifact that is made from it."""
-        return self._key(vars(fields)).text
+        return self._key(fields).text
 
     def file(self, fields: BaseModel) -> str:
         """The path of its file, inside the folder of its job."""
-        values = vars(fields)
-        return self.template.fill(values, ext=self.ext, key=self._key(values))
+        return self.template.fill(vars(fields), ext=self.ext, key=self._key(fields))
 
-    def _key(self, values: Mapping[str, Any]) -> Key:
-        return key_of(values, self.key_fields, _canonical)
+    def _key(self, fields: BaseModel) -> Key:
+        key = key_of(vars(fields), self.key_fields, _canonical, self.loose)
+        if fields.model_extra and self.all_count:  # what the model does not name makes another file too
+            return Key(hashed(_canonical([key.text, fields.model_extra]), 64), key.parts)
+        return key
 
     # -- checks ------------------------------------------------------------------------------------------------
 
@@ -160,6 +167,12 @@ class Exporter:
     def _model(self) -> type[BaseModel]:
         assert inspect.isclass(self.model)  # noqa: S101 - a schema has become one
         return self.model
+
+    def _is_loose(self, name: str) -> bool:
+        """May it be a number today and a text tomorrow?"""
+        kind = self._model.model_fields[name].annotation
+        kinds = [one for one in get_args(kind) or (kind,) if one is not type(None)]
+        return len(kinds) != 1 or kinds[0] is Any or not inspect.isclass(kinds[0])
 
     def _fields(self) -> tuple[str, ...]:
         return tuple(self._model.model_fields)
@@ -186,5 +199,5 @@ class Exporter:
         object.__setattr__(self, name, value)
 
 
-def _canonical(values: Mapping[str, Any]) -> str:
+def _canonical(values: Any) -> str:
     return json.dumps(values, sort_keys=True, separators=(",", ":"), default=str)

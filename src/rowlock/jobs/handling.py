@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from rowlock.errors import RetryLater
+from rowlock.errors import InvalidInput, Reject, RetryLater
 from rowlock.jobs.job import OPEN
 from rowlock.jobs.writing import Written, write_export
 
@@ -50,7 +50,10 @@ class ExportHandler:
     def __call__(self, record: Record) -> None:
         job_key = record.key.partition("/")[0]
         self._begin(job_key)
-        fields = self._exporter.validate(record.payload)
+        try:
+            fields = self._exporter.validate(record.payload)
+        except InvalidInput as error:  # the exporter's model has changed since; it will say so again
+            raise Reject(str(error)) from error
         made = self._reusable(fields) or self._make(record, fields, job_key)
         self._complete(record, fields, job_key, made)
 

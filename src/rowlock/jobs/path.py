@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 MAX_NAME_BYTES = 220
 _LITERAL = re.compile(r"[A-Za-z0-9._+=@/-]*")
 OURS = {"ext", "key"}
+# Texts that could be another value's: "1" is not 1.
+_OTHER_TYPE = re.compile(r"[-+0-9].*|true|false")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +121,9 @@ def plain(value: Any) -> str:
     return str(getattr(value, "value", value)) if not hasattr(value, "isoformat") else str(value.isoformat())
 
 
-def hashed(key: str) -> str:
+def hashed(key: str, length: int = 16) -> str:
     """What `{key}` stands for."""
-    return hashlib.sha256(key.encode()).hexdigest()[:16]
+    return hashlib.sha256(key.encode()).hexdigest()[:length]
 
 
 class Key(NamedTuple):
@@ -131,10 +133,16 @@ class Key(NamedTuple):
     parts: Mapping[str, str]
 
 
-def key_of(values: Mapping[str, Any], names: Collection[str], encode: Callable[[Any], str]) -> Key:
-    """The values of these fields, readable if they are plain, otherwise a hash of them."""
+def key_of(
+    values: Mapping[str, Any],
+    names: Collection[str],
+    encode: Callable[[Any], str],
+    loose: Collection[str] = (),
+) -> Key:
+    """The values of these fields, readable if they are plain, otherwise a hash of them. Loose ones may be of any type."""
     parts = {name: plain(values[name]) for name in names}
     text = "/".join(parts.values())
-    if len(text) < MAX_NAME_BYTES and all(map(is_safe, parts.values())):
+    mistakable = any(isinstance(values[name], str) and _OTHER_TYPE.fullmatch(parts[name]) for name in loose)
+    if len(text) < MAX_NAME_BYTES and not mistakable and all(map(is_safe, parts.values())):
         return Key(text, parts)  # no part has a slash: two different inputs never read the same
-    return Key(hashlib.sha256(encode({name: values[name] for name in names}).encode()).hexdigest(), {})
+    return Key(hashed(encode({name: values[name] for name in names}), 64), {})

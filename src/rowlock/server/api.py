@@ -84,7 +84,7 @@ def create_api(app: Rowlock, *, routers: Sequence[APIRouter] = ()) -> FastAPI:
     api.router.route_class = GuardedRoute
     for router in found:
         api.include_router(router)
-    api.openapi = _described(api, app)  # type: ignore[method-assign]
+    api.openapi = _described(api.openapi, app)  # type: ignore[method-assign]
     return api
 
 
@@ -96,19 +96,16 @@ def _guarded(route: BaseRoute) -> GuardedRoute:
     return route
 
 
-def _described(api: FastAPI, app: Rowlock) -> Callable[[], dict[str, Any]]:
+def _described(generate: Callable[[], dict[str, Any]], app: Rowlock) -> Callable[[], dict[str, Any]]:
     """FastAPI's document, with what our routes refer to."""
-    generate = api.openapi
 
     def openapi() -> dict[str, Any]:
         document = generate()
         components = document.setdefault("components", {})
-        schemas = components.setdefault("schemas", {})
-        for model in (Problem, *(route.takes for route in api.state.routes if route.takes is not None)):
-            schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
-            schemas.update(schema.pop("$defs", {}))
-            schemas[model.__name__] = schema
-        schemas["JobOrder"] = describe_order(schemas["JobOrder"], app)
+        problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+        parts = problem.pop("$defs")
+        components.setdefault("schemas", {}).update(parts, Problem=problem)
+        components["schemas"]["JobOrder"] = describe_order(components["schemas"]["JobOrder"], app)
         components["securitySchemes"] = {
             "bearer": {
                 "type": "http",

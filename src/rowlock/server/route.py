@@ -27,7 +27,6 @@ from rowlock.server.views import BIGGEST
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from pydantic import BaseModel
     from starlette.responses import Response
 
     from rowlock.server.tokens import Role
@@ -66,20 +65,11 @@ class GuardedRoute(APIRoute):
                 f"The route {path} does not say who may call it: put @needs(Role.…) over {endpoint.__name__}."
             )
         self.role: Role | None = endpoint.role
-        self.takes: type[BaseModel] | None = getattr(endpoint, "takes", None)
         super().__init__(path, endpoint, **options)
         self.responses = {**problems(*self._statuses()), **self.responses}
         if self.role is not None:
             extra = {"security": [{"bearer": []}], "x-rowlock-role": self.role.value}
             self.openapi_extra = {**extra, **(self.openapi_extra or {})}
-        if self.takes is not None:
-            schema = {"$ref": f"#/components/schemas/{self.takes.__name__}"}
-            body = {"requestBody": {"content": {"application/json": {"schema": schema}}, "required": True}}
-            self.openapi_extra = {**body, **(self.openapi_extra or {})}
-
-    @property
-    def has_body(self) -> bool:
-        return self.body_field is not None or self.takes is not None
 
     def _statuses(self) -> list[int]:
         found = set(_ALWAYS) if self.role is not None else {406, 413, 500, 503}
@@ -87,7 +77,7 @@ class GuardedRoute(APIRoute):
             found.update(_WITH_PARAMETERS)
         if self.dependant.path_params:
             found.update(_WITH_PATH)
-        if self.has_body:
+        if self.body_field is not None:
             found.update(_WITH_BODY)
         return sorted(found)
 
@@ -98,7 +88,7 @@ class GuardedRoute(APIRoute):
             if self.role is not None:
                 _check_role(request, self.role)
             _check_accept(request, _media_types(self))
-            if self.has_body:
+            if self.body_field is not None:
                 _check_content_type(request)
             return await handle(request)
 

@@ -13,7 +13,6 @@ from rowlock.app import Rowlock
 from rowlock.errors import Refused
 from rowlock.jobs.job import InputStatus, Job, JobStatus
 from rowlock.jobs.jobs import KEY, Jobs
-from rowlock.server.body import RawBody, read_body, takes
 from rowlock.server.event_stream import EventStream
 from rowlock.server.job_views import (
     InputPage,
@@ -102,12 +101,11 @@ Cursor = Annotated[
     },
 )
 @needs(Role.SUBMIT)
-@takes(JobOrder)
 def submit(
     request: Request,
     response: Response,
     jobs: TheJobs,
-    body: RawBody,
+    order: JobOrder,
     *,
     validate_only: Annotated[bool, Query(description="Only say whether it could be made.")] = False,
     idempotency_key: Annotated[
@@ -121,7 +119,7 @@ def submit(
     ] = None,
 ) -> Any:
     """Makes a job of all these inputs, or an error and nothing."""
-    wanted = dict(read_body(JobOrder, body))
+    wanted = order.model_dump()
     if validate_only:
         return _json(JobPlan.of(jobs.plan(**wanted)))
     job, _ = jobs.submit(**wanted, idempotency_key=idempotency_key, requested_by=_name(request))
