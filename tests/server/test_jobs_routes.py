@@ -144,6 +144,8 @@ def test_a_large_job_names_its_files_in_pages(client, app, monkeypatch):
         key = submit(client, *named("A", "B", "C"))
         job = ended(client, key)
     assert (job["done"], job["dataContent"], job["inputs"]) == (3, None, f"/jobs/{key}/inputs")
+    everything = client.get(f"/jobs/{key}?content=all").json()
+    assert [one["indexKey"] for one in everything["dataContent"]] == ["A", "B", "C"]
 
 
 # -- submitting --------------------------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ class JobView(_Camel):
     error_message: str | None
     data_content: list[dict[str, Any]] | None = Field(
         description="The fields of each input that succeeded and the `s3Path` of its file; null while the job is open, "
-        "in lists, and for jobs with more than 1,000 inputs, whose files are in pages at `inputs`."
+        "in lists, and for jobs with more than 1,000 inputs, whose files are in pages at `inputs`; or ask for `content=all`."
     )
     retry_wait: int
     cancelled: int

@@ -2,7 +2,7 @@
 
 # ruff: noqa: FAST003 - the contract writes jobId, Python writes job_id: an alias is both
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
@@ -159,6 +159,11 @@ def show(
     response: Response,
     jobs: TheJobs,
     key: JobId,
+    *,
+    content: Annotated[
+        Literal["few", "all"],
+        Query(description="`all`: the files so far in any case, however many and however long it takes."),
+    ] = "few",
     if_none_match: Annotated[str | None, Header(description="The ETag of the answer before.")] = None,
 ) -> Any:
     """A job with its counts, and its files when it has ended. It takes as long for 100,000 inputs as for one."""
@@ -169,6 +174,8 @@ def show(
     if _matches(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers=headers)
     response.headers.update(headers)
+    if content == "all":
+        return JobView.of(job, jobs.all_inputs(key, status="SUCCEEDED"))
     return _whole(jobs, job)
 
 
