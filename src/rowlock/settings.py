@@ -40,9 +40,15 @@ class ExporterSettings(BaseModel):
     compression: str | None = Field(None, description="gzip or zstd.")
     path: str | None = Field(None, description="The file's name, with {fields} of the input.")
     input: dict[str, Any] | None = Field(None, description="A JSON Schema; otherwise the three index fields.")
-    max_attempts: int = 5
-    timeout: float | None = None
-    concurrency: int = 8
+    max_attempts: int = Field(5, description="After so many attempts that failed, an input is dead.")
+    retry_seconds: float = Field(
+        1,
+        ge=0,
+        description="A failed input waits up to this, then up to twice as long, and so on; with jitter.",
+    )
+    retry_longest_seconds: float = Field(300, ge=0, description="… and never longer than this.")
+    timeout: float | None = Field(None, description="Seconds an attempt may take.")
+    concurrency: int = Field(8, description="Files that are made at the same time in one worker.")
 
 
 class Settings(BaseSettings):

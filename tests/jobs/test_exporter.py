@@ -237,7 +237,11 @@ def test_exporters_of_the_file_and_of_the_program(tmp_path):
     settings = Settings(
         ledger_url=f"sqlite:///{tmp_path}/l.db",
         exporters={
-            "levels": {"database": "hub", "query": "SELECT * FROM levels WHERE index_key = :indexKey"},
+            "levels": {
+                "database": "hub",
+                "query": "SELECT * FROM levels WHERE index_key = :indexKey",
+                "retry_seconds": 5,
+            },
             "regions": {"database": "hub", "query": "SELECT :region", "input": SCHEMA, "format": "jsonl"},
         },
     )
@@ -249,6 +253,7 @@ def test_exporters_of_the_file_and_of_the_program(tmp_path):
 
     assert list(app.exporters) == ["levels", "regions", "by_hand"]
     assert app.exporters["levels"].produce.names == ("indexKey",)
+    assert app.flows["export.levels"].backoff == Backoff(5, 300)
     assert by_hand is app.exporters["by_hand"].produce
     with pytest.raises(ConfigurationError, match="there already"):
         app.exporter("levels")(produce)

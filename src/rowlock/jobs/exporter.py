@@ -100,8 +100,10 @@ class Exporter:
     def declared(cls, name: str, settings: ExporterSettings) -> Exporter:
         """From `[exporters.NAME]` in rowlock.toml."""
         given: dict[str, Any] = settings.model_dump(
-            exclude={"database", "query", "input"}, exclude_unset=True
+            exclude={"database", "query", "input", "retry_seconds", "retry_longest_seconds"},
+            exclude_unset=True,
         )
+        given["backoff"] = Backoff(settings.retry_seconds, settings.retry_longest_seconds)
         if settings.input is not None:
             given["model"] = settings.input
         return cls(name=name, produce=SqlQuery(settings.database, settings.query), **given)
