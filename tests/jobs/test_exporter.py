@@ -8,7 +8,7 @@ from datetime import date  # noqa: TC003 - pydantic reads it
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from rowlock import ConfigurationError, InvalidInput, InvalidPayload, Rowlock, Settings
+from rowlock import Backoff, ConfigurationError, InvalidInput, InvalidPayload, Rowlock, Settings
 from rowlock.jobs.exporter import Exporter
 from rowlock.jobs.exporters import Exporters
 from rowlock.jobs.path import PathTemplate
