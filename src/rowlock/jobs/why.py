@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rowlock.clock import in_words
 from rowlock.jobs.jobs import Jobs
+from rowlock.leases.reason import Reason, reason
 from rowlock.queue.why import explain
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from rowlock.jobs.job import JobInput
     from rowlock.ledger.ledger import Ledger
 
-Reason = dict[str, Any]
 
 _LOOKED_AT = 1000  # inputs beyond these are only counted
 _NAMED = 3  # as are errors and holders beyond these
@@ -56,7 +56,7 @@ class _Case:
         job = self.job
         settled = job.done + job.dead + job.cancelled
         text = f"{settled:,} of its {job.total:,} inputs are settled, {self._ago(job.requested_at)} after it was submitted."
-        return _reason("progress", text, settled=settled, total=job.total)
+        return reason("progress", text, settled=settled, total=job.total)
 
     def _end(self) -> Reason:
         job = self.job
@@ -66,19 +66,19 @@ class _Case:
         text += f". {job.done:,} of its {job.total:,} inputs are done ({job.generated:,} files made, {job.reused:,} used again)"
         if job.cancelled:
             text += f", {job.cancelled:,} are cancelled"
-        return _reason("ended", f"{text}.", done=job.done, cancelled=job.cancelled, error=job.error_message)
+        return reason("ended", f"{text}.", done=job.done, cancelled=job.cancelled, error=job.error_message)
 
     def _deadline(self, deadline: datetime) -> Reason:
         left = deadline.timestamp() - self._now
         text = f"It fails in {in_words(left)}, by its deadline." if left > 0 else "Its deadline has passed."
-        return _reason("deadline", text, in_seconds=left)
+        return reason("deadline", text, in_seconds=left)
 
     def _running(self) -> Reason:
         holders = Counter(one.holder for one in self._inputs("RUNNING") if one.holder is not None)
         places = [f"{count:,} on instance {holder}" for holder, count in holders.most_common(_NAMED)]
         more = f" and {len(holders) - _NAMED} other instances" if len(holders) > _NAMED else ""
         text = f"{_inputs_are(self.job.running)} held by workers: {', '.join(places)}{more}."
-        return _reason("running", text, running=self.job.running, holders=dict(holders))
+        return reason("running", text, running=self.job.running, holders=dict(holders))
 
     def _retrying(self) -> Reason:
         waiting = self._inputs("RETRY_WAIT")
@@ -87,7 +87,7 @@ class _Case:
         text = (
             f"{_inputs_are(self.job.retry_wait)} waiting to be tried again, after {_errors(waiting)}.{soon}"
         )
-        return _reason("retry", text, retry_wait=self.job.retry_wait)
+        return reason("retry", text, retry_wait=self.job.retry_wait)
 
     def _waiting(self) -> Reason:
         """What the first of them waits for is what all of them wait for, or nearly."""
@@ -96,18 +96,18 @@ class _Case:
         for first in self._inputs("PENDING", 1):
             gates = explain(self._ledger, first.id)["reasons"]
             text += f" The first of them, input {first.id}: {' '.join(gate['text'] for gate in gates)}"
-        return _reason("pending", text, pending=self.job.pending, first=gates)
+        return reason("pending", text, pending=self.job.pending, first=gates)
 
     def _held_back(self) -> Reason:
         count = self.job.pending + self.job.retry_wait
         text = f"{_inputs_are(count)} held back, because it has ended. To drive it again: {self._redrive}."
-        return _reason("held back", text, count=count)
+        return reason("held back", text, count=count)
 
     def _dead(self) -> Reason:
         text = f"{_inputs_are(self.job.dead)} dead, of {_errors(self._inputs('DLQ'))}."
         if not self.job.pending + self.job.retry_wait or self.job.open:
             text += f" To drive them again: {self._redrive}."
-        return _reason("dead", text, dead=self.job.dead)
+        return reason("dead", text, dead=self.job.dead)
 
     # -- small things ------------------------------------------------------------------------------------------
 
@@ -135,7 +135,3 @@ def _errors(inputs: list[JobInput]) -> str:
     ]
     more = f" and {len(counts) - _NAMED} other errors" if len(counts) > _NAMED else ""
     return ", ".join(named) + more
-
-
-def _reason(gate: str, text: str, **facts: Any) -> Reason:
-    return {"gate": gate, "text": " ".join(text.split()), **facts}

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from rowlock.clock import in_words
 from rowlock.errors import NotFound
+from rowlock.leases.reason import Reason, reason
 from rowlock.ledger.reading import as_dict
 
 if TYPE_CHECKING:
     from rowlock.ledger.ledger import Ledger
-
-Reason = dict[str, Any]
 
 
 def explain_service(ledger: Ledger, name: str) -> dict[str, Any]:
@@ -33,19 +32,19 @@ def _place(service: dict[str, Any]) -> Reason:
         text = "No instance has it. Start one that declares it: `rowlock run MODULE:APP`."
         if service["standby"]:
             text = "No instance has it just now; the first in line takes it within moments."
-        return _reason("nobody", text, **facts)
+        return reason("nobody", text, **facts)
     who = f"instance {service['holder']} ({service['holder_name'] or 'forgotten'})"
     if service["seconds_left"] <= 0:
         text = f"It was on {who}, whose lease ran out {in_words(-service['seconds_left'])} ago; the next in line takes it."
-        return _reason("expired", text, **facts)
+        return reason("expired", text, **facts)
     text = f"It is on {who}, token {service['token']}"
     if service["holder_state"] not in ("active", "draining"):
         text += f"; that instance is {service['holder_state']}, and another takes over in {in_words(service['seconds_left'])}."
-        return _reason("holder dead", text, **facts)
+        return reason("holder dead", text, **facts)
     if service["state"] != "running" and service["next_in"] is not None:
         due = service["next_in"]
         text += f"; it runs next {'in ' + in_words(due) if due > 0 else 'now'}"
-    return _reason("held", f"{text}.", **facts)
+    return reason("held", f"{text}.", **facts)
 
 
 def _history(service: dict[str, Any]) -> Reason:
@@ -55,7 +54,7 @@ def _history(service: dict[str, Any]) -> Reason:
         text += f" and crashed {service['crashes']:,} times"
         if service["crashes_in_row"]:
             text += f", the last {service['crashes_in_row']:,} in a row: {service['reason']}"
-    return _reason("crashes" if service["crashes_in_row"] else "runs", f"{text.removesuffix('.')}.", **facts)
+    return reason("crashes" if service["crashes_in_row"] else "runs", f"{text.removesuffix('.')}.", **facts)
 
 
 def _standby(service: dict[str, Any]) -> Reason:
@@ -65,8 +64,4 @@ def _standby(service: dict[str, Any]) -> Reason:
         if not count
         else f"{count} instance{'s' if count > 1 else ''} would take over."
     )
-    return _reason("standby", who, standby=count)
-
-
-def _reason(gate: str, text: str, **facts: Any) -> Reason:
-    return {"gate": gate, "text": " ".join(text.split()), **facts}
+    return reason("standby", who, standby=count)

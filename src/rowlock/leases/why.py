@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from rowlock.clock import in_words
 from rowlock.leases.inspector import LockInspector
 from rowlock.leases.operations import who
+from rowlock.leases.reason import Reason, reason
 
 if TYPE_CHECKING:
     from rowlock.ledger.ledger import Ledger
 
-Reason = dict[str, Any]
 _NAMED = 5  # waiters and holders beyond these are only counted
 
 
@@ -45,17 +45,17 @@ def _holding(slot: dict[str, Any]) -> Reason:
             f"{which} was held by {who(slot)}{note}, which let it run out {in_words(-slot['seconds_left'])} ago "
             f"(token {slot['token']}); whoever asks next has it."
         )
-        return _reason("expired", text, **facts)
+        return reason("expired", text, **facts)
     if not slot["holder_alive"]:
         text += (
             f"; that instance is {slot['holder_state'] or 'gone'}, and the lease runs out in "
             f"{in_words(slot['seconds_left'])}. To free it now: {release}."
         )
-        return _reason("holder dead", text, **facts)
+        return reason("holder dead", text, **facts)
     text += f"; the lease has {in_words(slot['seconds_left'])} left and is renewed while the instance lives"
     if slot["holder_state"] != "active":
         text += f". The instance is {slot['holder_state']}, its last heartbeat {in_words(slot['heartbeat_age'])} old"
-    return _reason("held", f"{text}.", **facts)
+    return reason("held", f"{text}.", **facts)
 
 
 def _free(inspector: LockInspector, name: str, free: int, slots: int) -> Reason:
@@ -63,7 +63,7 @@ def _free(inspector: LockInspector, name: str, free: int, slots: int) -> Reason:
     for last in inspector.history(name, 1):
         detail = f" ({last['detail']})" if last["detail"] else ""
         text += f" It was last held by {who(last)}, for {in_words(last['held_for'])}, until it was {last['ended']}{detail}."
-    return _reason("free", text)
+    return reason("free", text)
 
 
 def _waiters(waiters: list[dict[str, Any]]) -> Reason:
@@ -73,8 +73,4 @@ def _waiters(waiters: list[dict[str, Any]]) -> Reason:
     ]
     more = f" and {len(waiters) - _NAMED} more" if len(waiters) > _NAMED else ""
     text = f"{len(waiters)} wait{'s' if len(waiters) == 1 else ''} for it, in this order: {', '.join(names)}{more}."
-    return _reason("waiters", text, waiters=waiters)
-
-
-def _reason(gate: str, text: str, **facts: Any) -> Reason:
-    return {"gate": gate, "text": " ".join(text.split()), **facts}
+    return reason("waiters", text, waiters=waiters)

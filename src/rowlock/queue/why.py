@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rowlock.clock import in_words
 from rowlock.leases.limits import in_short_supply, in_use
+from rowlock.leases.reason import Reason, reason
 from rowlock.queue.inspector import Inspector
 from rowlock.queue.roles import flows_taken
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from rowlock.ledger.ledger import Ledger
 
-Reason = dict[str, Any]
 _HELD_BACK = 9999  # the year until which a job that has ended holds its inputs back
 
 
@@ -70,28 +70,28 @@ class _Case:
         if run_at.year >= _HELD_BACK:
             job = record["key"].partition("/")[0]
             text = f"It is held back, because its job {job} has ended. To drive the job again: `rowlock jobs redrive {quote(job)}`."
-            return [_reason("held back", text, job=job)]
+            return [reason("held back", text, job=job)]
         facts = {"run_at": run_at, "in_seconds": wait}
         if wait <= 0:
             text = f"Its time came {in_words(-wait)} ago ({_stamp(run_at)}); the next live worker makes it ready."
-            return [_reason("schedule", text, **facts)]
+            return [reason("schedule", text, **facts)]
         when = f"in {in_words(wait)} ({_stamp(run_at)})"
         hurry = f"To run it now: {self._retry}."
         if record["status"] == "pending":
-            return [_reason("schedule", f"It is scheduled: it may run {when}. {hurry}", **facts)]
+            return [reason("schedule", f"It is scheduled: it may run {when}. {hurry}", **facts)]
         error = self._last_error()
         if error is None or error["outcome"] == "postponed":
             because = f" ({error['message']})" if error else ""
             text = (
                 f"Its handler asked to be run again later{because}: {when}. The attempt is not spent. {hurry}"
             )
-            return [_reason("postponed", text, reason=error["message"] if error else None, **facts)]
+            return [reason("postponed", text, reason=error["message"] if error else None, **facts)]
         limit = self._policy["max_attempts"]
         text = (
             f"It waits to be tried again after attempt {error['attempt']} of {limit} "
             f"{_ended(error)}. The next attempt is {when}. {hurry}"
         )
-        return [_reason("retry", text, attempt=error["attempt"], max_attempts=limit, error=error, **facts)]
+        return [reason("retry", text, attempt=error["attempt"], max_attempts=limit, error=error, **facts)]
 
     def _flow_gates(self) -> list[Reason]:
         flow = self._policy
@@ -100,10 +100,10 @@ class _Case:
             resume = f"`rowlock flows resume {quote(self._flow)}`"
             text = f"The flow {self._flow} is paused{because}. {self._breaker}To go on{' now' if self._breaker else ''}: {resume}."
             facts = {"breaker": flow["breaker"], "probe_seconds": flow["probe_seconds"]}
-            return [_reason("flow paused", text, reason=flow["reason"], **facts)]
+            return [reason("flow paused", text, reason=flow["reason"], **facts)]
         if flow["state"] == "draining":
             text = f"The flow {self._flow} drains: it takes no new records, and this one will still run."
-            return [_reason("flow draining", text, reason=flow["reason"])]
+            return [reason("flow draining", text, reason=flow["reason"])]
         return []
 
     def _worker_gates(self) -> list[Reason]:
@@ -125,7 +125,7 @@ class _Case:
             text = f"{workers}, and {ahead:,} record{'s are' if ahead > 1 else ' is'} ahead of this one in its queue."
         else:
             text = f"It is the next one of its flow; {workers}, and the first with a free slot claims it."
-        return [_reason("queue", text, ahead=ahead, **facts)]
+        return [reason("queue", text, ahead=ahead, **facts)]
 
     def _no_worker(self, alive: list[Any]) -> Reason:
         loops = [row for row in alive if row.roles == "processor"]
@@ -138,7 +138,7 @@ class _Case:
         text += ". Start one: `rowlock worker MODULE:APP`."
         if loops:
             text += f" ({len(loops)} of the live instances have loops of their own, and may claim it.)"
-        return _reason("no worker", text, alive=len(alive), draining=len(draining), processors=len(loops))
+        return reason("no worker", text, alive=len(alive), draining=len(draining), processors=len(loops))
 
     # -- a record that is held ----------------------------------------------------------------------------------
 
@@ -149,7 +149,7 @@ class _Case:
         facts = {"holder": record["holder"], "since": record["claimed_at"], "token": record["token"]}
         if holder is None:
             text = f"It is held by {who}, which the ledger has forgotten. See: `rowlock doctor`."
-            return _reason("holder dead", text, **facts)
+            return reason("holder dead", text, **facts)
         left = holder["seconds_left"]
         facts |= {"name": holder["name"], "seconds_left": left, "heartbeat_age": holder["heartbeat_age"]}
         if holder["state"] in ("dead", "stopped") or left <= 0:
@@ -163,7 +163,7 @@ class _Case:
             facts["progress"] = record["progress"]
         if record["deaths"] and not record["started"]:
             text += f" Its worker has died under it {record['deaths']} times, so it waits to be run alone."
-        return _reason("held", text, **facts)
+        return reason("held", text, **facts)
 
     def _limit_gates(self) -> list[Reason]:
         """A limit that the flow starts within, if it is used up just now."""
@@ -173,7 +173,7 @@ class _Case:
             return []
         text = f"Its handler starts only within the limit {name}: {in_use(rows[0])}."
         facts = {"limit": name, "in_use": rows[0].in_use, "waiting": rows[0].waiting}
-        return [_reason("limit", text, wait_seconds=rows[0].wait_seconds, **facts)]
+        return [reason("limit", text, wait_seconds=rows[0].wait_seconds, **facts)]
 
     def _holder_dead(self, who: str, since: str, holder: dict[str, Any], facts: dict[str, Any]) -> Reason:
         if holder["ended_at"] is not None:
@@ -187,7 +187,7 @@ class _Case:
             if alive
             else ", because no worker is alive. Start one: `rowlock worker MODULE:APP`."
         )
-        return _reason("holder dead", text, alive=alive, **facts)
+        return reason("holder dead", text, alive=alive, **facts)
 
     # -- a record that is settled ----------------------------------------------------------------------------------
 
@@ -198,7 +198,7 @@ class _Case:
         if record["claimed_at"] is not None:
             seconds = (record["settled_at"] - record["claimed_at"]).total_seconds()
             text += f", {in_words(seconds)} after it was claimed"
-        return _reason("completed", text + ".", settled_at=record["settled_at"], holder=record["holder"])
+        return reason("completed", text + ".", settled_at=record["settled_at"], holder=record["holder"])
 
     def _dead(self) -> Reason:
         record = self._record
@@ -208,7 +208,7 @@ class _Case:
                 f"; to drive everything again that died of this: `rowlock dead redrive --flow {quote(self._flow)} "
                 f"--fingerprint {quote(record['fingerprint'])}`"
             )
-        return _reason(
+        return reason(
             "dead",
             f"{text}.",
             settled_at=record["settled_at"],
@@ -220,7 +220,7 @@ class _Case:
         record = self._record
         because = f": {record['reason']}" if record["reason"] else ", no reason was given"
         text = f"It was cancelled {self._settled_ago()}{because}. To drive it again: {self._retry}."
-        return _reason("cancelled", text, settled_at=record["settled_at"], reason=record["reason"])
+        return reason("cancelled", text, settled_at=record["settled_at"], reason=record["reason"])
 
     # -- small things ------------------------------------------------------------------------------------------------
 
@@ -258,11 +258,6 @@ class _Case:
 
     def _until(self, moment: datetime) -> float:
         return moment.timestamp() - self._now
-
-
-def _reason(gate: str, text: str, **facts: Any) -> Reason:
-    # One line, whatever an error's message holds.
-    return {"gate": gate, "text": " ".join(text.split()), **facts}
 
 
 def _ended(error: dict[str, Any]) -> str:
