@@ -357,6 +357,10 @@ def test_dead_inputs_run_again_all_or_those_named(client, app, broken):
     ids = [one["inputId"] for one in client.get(f"/jobs/{key}/inputs").json()["inputs"]]
     assert client.post(f"/jobs/{key}:redrive", json={"inputIds": [ids[0], 999_999]}).status_code == 409
     assert pointers(client.post(f"/jobs/{key}:redrive", json={"inputIds": []})) == [("body", "/inputIds")]
+    for text in ("\x00", "", "x" * 501):
+        bad = client.post(f"/jobs/{key}:redrive", json={"errorContains": text})
+        assert pointers(bad) == [("body", "/errorContains")]
+    assert client.post(f"/jobs/{key}:redrive", json={"errorContains": "no such error"}).status_code == 409
     named_one = client.post(f"/jobs/{key}:redrive", json={"inputIds": [ids[0], ids[0]]})
     assert named_one.json() == {"jobId": key, "status": "RUNNING", "redriven": 1}
     assert client.post(f"/jobs/{key}:redrive").json()["redriven"] == 2

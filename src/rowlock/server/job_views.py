@@ -182,7 +182,11 @@ class Redrive(_Order):
     )
     status: Literal["DLQ", "CANCELLED"] | None = Field(None, description="Only those that are this.")
     error_contains: str | None = Field(
-        None, min_length=1, max_length=500, description="Only those whose error contains this text."
+        None,
+        min_length=1,
+        max_length=500,
+        pattern=r"^[^\x00]+$",  # no database has it in a text
+        description="Only those whose error contains this text.",
     )
 
 
