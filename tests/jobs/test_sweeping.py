@@ -19,7 +19,8 @@ DAY = 86_400
 def app(make_app, address):
     url, options = address
     given = {f"storage_{name}": value for name, value in options.items()}
-    app = make_app(storage_url=url, finalizer_seconds=0.05, **given)
+    # A short lease: when two days go by in the ledger, whoever held something there takes it again at the next heartbeat.
+    app = make_app(storage_url=url, finalizer_seconds=0.05, lease_seconds=1.5, **given)
     declare(app, set())
     return app
 

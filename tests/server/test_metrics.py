@@ -17,6 +17,11 @@ def _fresh(monkeypatch):
 
 
 @pytest.fixture
+def app(make_app):
+    return make_app(lease_seconds=1)  # totals come with the heartbeat
+
+
+@pytest.fixture
 def busy(app):
     """Two that are done, one dead, one that waits for its second try, two that nobody has looked at."""
 
