@@ -125,19 +125,6 @@ class Loose(BaseModel):
     day: date | None = None
 
 
-class Noted(BaseModel):
-    part: str
-    note: str
-
-
-def test_a_zero_byte_is_refused_and_what_only_looks_like_one_is_not():
-    noted = exporter(model=Noted, key_fields=("part",), path="{part}.{ext}")
-    with pytest.raises(InvalidInput, match="zero byte"):
-        noted.read({"part": "A", "note": "a\x00b"}, 1000)
-    assert noted.read_all([{"part": "A", "note": "a\x00b"}], 1000) is None
-    assert json.loads(noted.read({"part": "A", "note": r"a\u0000b"}, 1000).payload)["note"] == r"a\u0000b"
-
-
 def test_a_number_is_not_its_text_and_what_a_model_does_not_name_counts():
     loose = exporter(model=Loose, path="{key}.{ext}")
     given = [{"part": 1}, {"part": "1"}, {"part": "true"}, {"part": 1, "more": "x"}, {"part": 1, "less": "x"}]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
-from rowlock.jobs.inputs import MAX_PART_LENGTH, SAFE, ZERO
+from rowlock.jobs.inputs import MAX_PART_LENGTH, SAFE
 from rowlock.jobs.path import MAX_NAME_BYTES, OURS, hashed, plain
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Bulk:
         except (ValidationError, PydanticSerializationError):
             return None
         lines = b"\n".join(payloads)  # JSON has no line breaks of its own
-        if max(map(len, payloads)) > limit or b"null" in lines or ZERO in lines:
+        if max(map(len, payloads)) > limit or b"null" in lines:
             return None
         columns = self._columns([vars(one) for one in models])
         if not all(map(_are_safe, columns.values())):

@@ -33,8 +33,6 @@ MAX_PART_LENGTH = 100
 _LETTER = "[A-Za-z0-9_+=@-]"
 SAFE = rf"{_LETTER}+(?:\.{_LETTER}+)*\.?"
 _SAFE = re.compile(SAFE)
-ZERO = rb"\u0000"
-_ZERO = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")  # and not a backslash before u0000
 
 
 @lru_cache(maxsize=4096)  # for one input it is asked several times, and many inputs share a part
@@ -116,8 +114,6 @@ def written(fields: BaseModel, limit: int) -> str:
         data = fields.__pydantic_serializer__.to_json(fields)
     except PydanticSerializationError as error:  # half a character, as in "\ud800"
         raise InvalidInput(f"the input cannot be written as JSON: {error}", pointer="") from None
-    if ZERO in data and _ZERO.search(data):  # PostgreSQL stores it, and can then read no field of the input
-        raise InvalidInput("the input has a zero byte in a text, which not every database takes", pointer="")
     if b"null" in data or len(data) > limit:  # it writes NaN like that too, which is no JSON
         return encode(fields.model_dump(mode="json"), limit, "the input")
     return data.decode()
