@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 
 from rowlock import Reject
+from rowlock.queue.inspector import Inspector
 from rowlock.queue.retry import Backoff
 from rowlock.server import event_stream
 from rowlock.server.api import create_api
@@ -336,6 +337,19 @@ def test_a_file_in_a_bucket_is_where_a_signed_address_leads(client, app):
     answer = client.get(one["download"], follow_redirects=False)
     assert (answer.status_code, answer.headers["cache-control"]) == (307, "no-store")
     assert re.search("/bucket/.*/exports/.*ABC_20240202_CLS.csv.*Signature=", answer.headers["location"])
+
+
+def test_a_deadline_ends_a_job_while_no_worker_lives_and_the_first_one_tells_of_it(client, app):
+    key = submit(client, ABC, deadline=0.1)
+    job = ended(client, key)
+    assert (job["status"], job["errorMessage"], job["pending"]) == ("FAILED", "its deadline has passed", 1)
+    eventually(lambda: end_records(app) == ["pending"], "the order to tell")
+    with app.worker():
+        eventually(lambda: end_records(app) == ["completed"], "the news")
+
+
+def end_records(app):
+    return [one["status"] for one in Inspector(app.ledger).records(flow="rowlock.job_end")]
 
 
 # -- cancel and redrive --------------------------------------------------------------------------------------------

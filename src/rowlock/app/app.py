@@ -52,7 +52,7 @@ class Rowlock(Queueing, Exporting, Leasing):
             schedules=list(self.schedules.values()),
             enqueue=self.enqueue,
             concurrency=concurrency,
-            companions=self._companions(),
+            companions=self.companions(),
         )
 
     def worker(
@@ -71,7 +71,7 @@ class Rowlock(Queueing, Exporting, Leasing):
             concurrency=concurrency,
             name=name,
             until_empty=until_empty,
-            companions=self._companions(),
+            companions=self.companions(),
         )
 
     def _chosen(self, flows: Iterable[str] | None) -> list[Flow]:

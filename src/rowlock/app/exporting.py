@@ -119,11 +119,12 @@ class Exporting(Opening):
         """Export jobs: submit, look, cancel, drive again."""
         return Jobs(self.ledger, self.exporters)
 
-    def _companions(self) -> list[Callable[[Instance], Companion]]:
-        """What runs beside every worker of this app."""
+    def companions(self) -> list[Callable[[Instance], Companion]]:
+        """What runs beside every worker and server of this app: one of all the finalizers is elected."""
         if not self.exporters:
             return []
-        return [lambda instance: Finalizer(self.ledger, self.jobs, instance, self._enqueuer.enqueue)]
+        flows = [self.flows[END_FLOW], self.flows[SWEEP_FLOW]]
+        return [lambda instance: Finalizer(self.ledger, self.jobs, instance, self._enqueuer.enqueue, flows)]
 
     @cached_property
     def databases(self) -> DatabaseManager:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rowlock.leases.instance import Instance
     from rowlock.leases.lease import Lease
     from rowlock.ledger.ledger import Ledger, Row
+    from rowlock.queue.flow import Flow
 
 logger = logging.getLogger("rowlock.jobs")
 
@@ -34,11 +35,13 @@ class Finalizer:
         jobs: Jobs,
         instance: Instance,
         enqueue: Callable[..., Any],
+        flows: Iterable[Flow] = (),
     ) -> None:
         self._ledger = ledger
         self._jobs = jobs
         self._instance = instance
         self._enqueue = enqueue
+        self._flows = list(flows)
         self._every = ledger.settings.finalizer_seconds
         self._sweep_after = ledger.settings.sweep_after_seconds
         self._next_repair = 0.0
@@ -63,6 +66,7 @@ class Finalizer:
                 logger.warning("the finalizer waits for the ledger: %s", error)
 
     def turn(self) -> None:
+        self._register()
         self.end_late()
         self.hold_back()
         if clock.monotonic() >= self._next_repair:  # it counts, and nothing should be found
@@ -70,6 +74,12 @@ class Finalizer:
             self._next_repair = clock.monotonic() + _REPAIR_SECONDS
         self.announce()
         self.order_sweeping()
+
+    def _register(self) -> None:
+        """A server may tell of an end before the first worker has started."""
+        while self._flows:
+            self._ledger.run_safely("flow_register", **self._flows[-1].limits)
+            self._flows.pop()
 
     def end_late(self) -> None:
         for row in self._ledger.run_safely("jobs_late"):

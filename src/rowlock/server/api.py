@@ -60,7 +60,7 @@ def create_api(app: Rowlock, *, routers: Sequence[APIRouter] = ()) -> FastAPI:
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         await run_sync(presence.begin)
         yield
-        presence.drain()
+        await run_sync(presence.end)
 
     api = FastAPI(
         title="Rowlock",

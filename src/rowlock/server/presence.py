@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from rowlock.app import Rowlock
     from rowlock.leases.instance import Instance
+    from rowlock.queue.worker import Companion
 
 
 class Presence:
@@ -20,6 +21,7 @@ class Presence:
         self._instance: Instance | None = None
         self._draining = threading.Event()
         self._on_drain: list[Callable[[], None]] = []
+        self._companions: list[Companion] = []
 
     def begin(self) -> None:
         """Registers; raises LedgerError when the ledger cannot be reached."""
@@ -28,6 +30,15 @@ class Presence:
             instance.on_drain(self.drain)
             instance.announce("server")
             self._instance = instance
+            self._companions = [make(instance) for make in self._app.companions()]
+            for companion in self._companions:
+                companion.start()
+
+    def end(self) -> None:
+        """Not ready any more, and nothing of it goes on beside the app."""
+        self.drain()
+        while self._companions:
+            self._companions.pop().stop()
 
     def on_drain(self, tell: Callable[[], None]) -> None:
         self._on_drain.append(tell)
