@@ -147,6 +147,17 @@ def test_an_input_that_the_exporter_does_not_take_any_more_is_dead_at_once(app):
     assert "effectiveDate" in dead.error
 
 
+def test_a_zero_byte_in_one_input_hides_no_other(app):
+    @app.exporter("notes", input={"type": "object", "properties": {"indexKey": {}}, "required": ["indexKey"]})
+    def notes(fields):
+        yield {"note": fields.indexKey}
+
+    job, _ = app.jobs.submit([{"indexKey": "a\x00b"}, {"indexKey": "c"}], exporter="notes")
+    found = sql(app.ledger, "SELECT index_key FROM {s}export_job_input ORDER BY input_id")
+    assert found[1] == ("c",)
+    assert app.jobs.inputs(job.key)[0].fields == {"indexKey": "a\x00b"}
+
+
 def test_a_job_that_has_ended_claims_nothing_more(app, broken):
     """Whatever comes back to the queue afterwards bounces, and stays."""
     job, _ = app.jobs.submit(inputs("ABC", "DEF"))

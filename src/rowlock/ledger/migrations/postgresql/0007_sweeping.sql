@@ -17,3 +17,31 @@ CROSS JOIN LATERAL (
     SELECT (SELECT count(*) FROM rowlock.processing_queue AS q WHERE q.job_id = j.job_id AND q.status = 'processing') AS running,
            (SELECT count(*) FROM rowlock.processing_queue AS q WHERE q.job_id = j.job_id AND q.status = 'retry_wait') AS retry_wait
 ) AS l;
+
+-- A field of an input as text. JSON may hold a zero byte, and no text can: then it is nothing, and not an error for
+-- everybody who reads the view.
+CREATE FUNCTION rowlock.field(payload json, name text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN payload::text NOT LIKE '%\\u0000%' THEN payload->>name END
+$$;
+CREATE OR REPLACE VIEW rowlock.export_job_input AS
+SELECT q.id AS input_id, j.job_id, j.job_key, rowlock.field(q.payload, 'indexKey') AS index_key, rowlock.field(q.payload, 'effectiveDate') AS effective_date,
+       rowlock.field(q.payload, 'asofindicator') AS asof_indicator,
+       CASE q.status WHEN 'pending' THEN 'PENDING' WHEN 'processing' THEN 'RUNNING' ELSE 'RETRY_WAIT' END AS status,
+       q.attempt AS attempt_count, CASE WHEN q.status = 'retry_wait' THEN q.run_at END AS next_retry_at,
+       NULL::text AS s3_path, false AS is_reused,
+       (SELECT a.error_type || ': ' || a.message FROM rowlock.record_attempts AS a
+        WHERE a.record_id = q.id ORDER BY a.token DESC LIMIT 1) AS error_message,
+       q.holder AS lease_owner, i.expires_at AS lease_until,
+       q.payload AS fields, NULL::json AS result, q.created_at, q.claimed_at, NULL::timestamptz AS settled_at
+FROM rowlock.export_job AS j
+JOIN rowlock.processing_queue AS q ON q.job_id = j.job_id
+LEFT JOIN rowlock.service_instances AS i ON i.id = q.holder
+UNION ALL
+SELECT h.id, j.job_id, j.job_key, rowlock.field(h.payload, 'indexKey'), rowlock.field(h.payload, 'effectiveDate'), rowlock.field(h.payload, 'asofindicator'),
+       CASE h.status WHEN 'completed' THEN 'SUCCEEDED' WHEN 'dead' THEN 'DLQ' ELSE 'CANCELLED' END, h.attempt, NULL,
+       h.result->>'path', coalesce((h.result->>'reused')::boolean, false), h.reason, NULL, NULL,
+       h.payload, h.result, h.created_at, h.claimed_at, h.settled_at
+FROM rowlock.export_job AS j
+JOIN rowlock.record_keys AS k
+     ON k.flow_name = 'export.' || j.exporter AND k.record_key >= j.job_key || '/' AND k.record_key < j.job_key || '0'
+JOIN rowlock.processing_history AS h ON h.id = k.record_id;
