@@ -68,7 +68,7 @@ def test_the_code_of_a_page_runs(page, tmp_path, request):
 
 @pytest.fixture
 def troubled(tmp_path, monkeypatch):
-    """A ledger with a dead letter, a record that waits and a lock that is held, and the names that runbooks use for what is in it."""
+    """A ledger with a dead letter, a record that waits, a failed job and a lock that is held, and what runbooks call them."""
     monkeypatch.setenv("ROWLOCK_LEDGER_URL", f"sqlite:///{tmp_path}/ledger.db")
     with rowlock.Rowlock() as app:
         app.flow("score", max_attempts=1)(lambda record: None)
@@ -77,11 +77,17 @@ def troubled(tmp_path, monkeypatch):
             [record] = processor.claim_records_batch("score", 1)
             processor.mark_record_failed(record, ValueError("no answers"))
         [group] = app.dead_letters.groups()
+        app.exporter("levels", max_attempts=1)(lambda fields: [])
+        job, _ = app.jobs.submit([{"indexKey": "ABC", "effectiveDate": 20240202, "asofindicator": "CLS"}])
+        with app.processor() as processor:
+            [one] = processor.claim_records_batch("export.levels", 1)
+            processor.mark_record_failed(one, LookupError("no levels"))
         assert app.try_lock("edgar_monitor", note="polls")
         yield {
             "FLOW": "score",
             "KEY": "waits",
             "RECORD": str(record.id),
+            "JOB": job.key,
             "FINGERPRINT": group["fingerprint"],
             "LOCK": "edgar_monitor",
         }
