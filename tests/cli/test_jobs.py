@@ -109,6 +109,7 @@ def test_why_says_what_a_job_waits_for_and_what_became_of_it(cli, target):
     with load_app(target) as app, app.worker(concurrency=1):
         eventually(lambda: not app.jobs.get(key).open, "the end of the job")
         eventually(lambda: not app.jobs.get(key).running, "the end of its inputs")
+        eventually(lambda: not app.ledger.run("jobs_leaking"), "what waits to be held back")
         left = app.jobs.get(key).pending + app.jobs.get(key).retry_wait
     found = cli.json("why", key)
     gates = [reason["gate"] for reason in found["reasons"]]
