@@ -17,8 +17,7 @@ def test_two_instances_add_to_the_same_totals(ledger):
     for amount in (1, 2):
         tally = Tally()
         tally.add("claims", "score", amount)
-        tally.observe("queue_wait", "score", 0.005)
-        tally.observe("queue_wait", "score", 9999.0)
+        tally.observe("queue_wait", "score", [0.005, 9999.0])
         tally.write(ledger)
         tally.write(ledger)
     found = totals(ledger)

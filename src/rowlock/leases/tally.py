@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import threading
 from bisect import bisect_left
+from functools import partial
 from operator import add
 from typing import TYPE_CHECKING
 
 from rowlock.errors import LedgerError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rowlock.ledger.ledger import Ledger
 
@@ -23,10 +24,11 @@ BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 
 LONGER = "inf"
 SUM = "sum"
 _PARTS = (*map(str, BUCKETS), LONGER, SUM)
+_bucket = partial(bisect_left, BUCKETS)
 
 
 class Tally:
-    """Counts; any thread may, and for every record some do: so it is a list and an index, not an object each."""
+    """Counts; any thread may."""
 
     def __init__(self) -> None:
         self._counts: dict[tuple[str, str], list[float]] = {}
@@ -36,11 +38,15 @@ class Tally:
         with self._lock:
             self._of(metric, subject, 1)[0] += amount
 
-    def observe(self, metric: str, subject: str, seconds: float) -> None:
+    def observe(self, metric: str, subject: str, seconds: Sequence[float], weight: float = 1) -> None:
+        """Times that were measured; each stands for so many."""
+        if not seconds:
+            return
         with self._lock:
             parts = self._of(metric, subject, len(_PARTS))
-            parts[bisect_left(BUCKETS, seconds)] += 1
-            parts[-1] += seconds
+            for bucket in map(_bucket, seconds):
+                parts[bucket] += weight
+            parts[-1] += sum(seconds) * weight
 
     def _of(self, metric: str, subject: str, parts: int) -> list[float]:
         found = self._counts.get((metric, subject))

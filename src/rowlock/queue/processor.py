@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
+from rowlock import clock
 from rowlock.errors import LeaseLost, LedgerUnavailable
 from rowlock.leases.instance import Instance
 from rowlock.ledger.ledger import check_open
@@ -39,7 +40,6 @@ class DistributedProcessor:
         self._flows = flows
         self._foreign: dict[str, Flow] = {}
         self.instance = Instance(ledger.settings, name=name, roles="processor")
-        self._stats = Stats(self.instance)
 
     def __enter__(self) -> Self:
         self.instance.start()
@@ -56,7 +56,7 @@ class DistributedProcessor:
         self._ledger.promote(batch_size)
         instance_id = self.instance.id
         _, claimed = self._ledger.exchange(instance_id, [], [Wish(flow_name, batch_size, *_FROM_THE_START)])
-        self._stats.claimed(flow_name, claimed)
+        Stats(self.instance).claimed(flow_name, claimed)
         holder = Holder(
             ledger=self._ledger,
             instance_id=instance_id,
@@ -122,5 +122,7 @@ class DistributedProcessor:
             record._state = "lost"  # noqa: SLF001
             raise LeaseLost(f"{record!r}: its token is stale; the mark was refused and nothing was written.")
         record._state = "settled"  # noqa: SLF001
-        self._stats.ended(outcome)
+        stats = Stats(self.instance)  # one for each: any thread may settle
+        stats.ended(outcome, clock.monotonic())
+        stats.tell()
         self.instance.counters.add(completed=outcome.kind == "completed", failed=outcome.kind != "completed")

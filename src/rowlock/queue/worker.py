@@ -217,7 +217,7 @@ class Worker(UntilSignal):
                     self._accept(outcome, now)
                 outcomes = self._inbox.get_nowait()
         except Empty:
-            return
+            self._stats.tell()
 
     def _accept(self, outcome: Outcome, now: float) -> None:
         record = outcome.record
@@ -226,7 +226,7 @@ class Worker(UntilSignal):
         if lane.breaker is not None:
             lane.breaker.note(outcome)
         if lane.finished(record, now):
-            self._stats.ended(outcome)
+            self._stats.ended(outcome, now)
             self._settler.take(outcome)
         else:
             logger.warning("%r had been given up; its late outcome is refused", record)
