@@ -147,6 +147,18 @@ def test_an_input_that_the_exporter_does_not_take_any_more_is_dead_at_once(app):
     assert "effectiveDate" in dead.error
 
 
+@pytest.mark.parametrize("retrying", [0, 1, 1000, 1001, 1700, 2495])
+def test_counts_are_right_whichever_of_them_is_large(app, retrying):
+    job, _ = app.jobs.submit(inputs(*(f"X{number}" for number in range(2500))))
+    sql(app.ledger, "UPDATE {s}processing_queue SET status = 'processing' WHERE id <= 5")
+    sql(
+        app.ledger,
+        f"UPDATE {{s}}processing_queue SET status = 'retry_wait' WHERE id > 5 AND id <= {5 + retrying}",
+    )
+    job = app.jobs.get(job.key)
+    assert (job.running, job.retry_wait, job.pending) == (5, retrying, 2495 - retrying)
+
+
 def test_a_zero_byte_in_one_input_hides_no_other(app):
     @app.exporter("notes", input={"type": "object", "properties": {"indexKey": {}}, "required": ["indexKey"]})
     def notes(fields):
@@ -228,7 +240,8 @@ def test_ends_are_told_by_another_instance_within_the_lease_of_one_that_is_kille
     declare(app, set())
     inspector = LockInspector(app.ledger)
     with app.worker():
-        eventually(lambda: inspector.exists("rowlock.finalizer"), "the election")
+        held = lambda: [name for names in inspector.held_names().values() for name in names]  # noqa: E731
+        eventually(lambda: "rowlock.finalizer" in held(), "the election")
         [slot] = inspector.slots("rowlock.finalizer")
     assert slot["ttl_seconds"] == 7
 

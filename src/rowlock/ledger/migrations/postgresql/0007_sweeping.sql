@@ -6,17 +6,30 @@ CREATE INDEX export_job_unswept ON rowlock.export_job (completed_at) WHERE swept
 CREATE TABLE rowlock.ledger_identity (identity text NOT NULL);
 INSERT INTO rowlock.ledger_identity VALUES (gen_random_uuid()::text);
 
--- Jobs as they are now. What is settled is kept in their rows; what runs or waits is bounded by the fleet, and counted.
+-- Jobs as they are now. What is settled is kept in their rows; what runs is bounded by the fleet, and counted. Of what waits
+-- for a worker and what waits for another try, the one that is few is counted: the other is the rest, whatever the job's size.
 -- A job runs from its first claim on, even if no handler has said so yet.
 CREATE VIEW rowlock.export_job_now AS
-SELECT j.job_id, j.job_key, j.exporter, CASE WHEN j.status = 'SUBMITTED' AND l.running + l.retry_wait > 0 THEN 'RUNNING' ELSE j.status END AS status,
+SELECT j.job_id, j.job_key, j.exporter, CASE WHEN j.status = 'SUBMITTED' AND l.running + w.retry_wait > 0 THEN 'RUNNING' ELSE j.status END AS status,
        j.policy, j.priority, j.requested_at, j.requested_by, j.started_at, j.completed_at, j.deadline_at, j.total_inputs, j.done, j.dead,
-       j.cancelled, j.reused, j.error_message, j.ends, j.revision, j.webhook_url, l.running, l.retry_wait
+       j.cancelled, j.reused, j.error_message, j.ends, j.revision, j.webhook_url, l.running, w.retry_wait
 FROM rowlock.export_job AS j
 CROSS JOIN LATERAL (
     SELECT (SELECT count(*) FROM rowlock.processing_queue AS q WHERE q.job_id = j.job_id AND q.status = 'processing') AS running,
-           (SELECT count(*) FROM rowlock.processing_queue AS q WHERE q.job_id = j.job_id AND q.status = 'retry_wait') AS retry_wait
-) AS l;
+           (SELECT count(*) FROM (
+                SELECT 1 FROM rowlock.processing_queue AS q WHERE q.job_id = j.job_id AND q.status = 'retry_wait' LIMIT 1001
+            ) AS few) AS retrying
+) AS l
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN l.retrying <= 1000 THEN l.retrying ELSE (
+        SELECT CASE
+            WHEN p.pending <= 1000 THEN j.total_inputs - j.done - j.dead - j.cancelled - l.running - p.pending
+            ELSE (SELECT count(*) FROM rowlock.processing_queue AS q WHERE q.job_id = j.job_id AND q.status = 'retry_wait') END
+        FROM (SELECT count(*) AS pending FROM (
+                SELECT 1 FROM rowlock.processing_queue AS q WHERE q.job_id = j.job_id AND q.status = 'pending' LIMIT 1001
+            ) AS few) AS p
+    ) END AS retry_wait
+) AS w;
 
 -- A field of an input as text. JSON may hold a zero byte, and no text can: then it is nothing, and not an error for
 -- everybody who reads the view.

@@ -12,15 +12,26 @@ BEGIN
     DELETE FROM export_job_event WHERE job_id = OLD.job_id;
 END;
 
--- Jobs as they are now. What is settled is kept in their rows; what runs or waits is bounded by the fleet, and counted.
+-- Jobs as they are now. What is settled is kept in their rows; what runs is bounded by the fleet, and counted. Of what waits
+-- for a worker and what waits for another try, the one that is few is counted: the other is the rest, whatever the job's size.
 -- A job runs from its first claim on, even if no handler has said so yet.
 CREATE VIEW export_job_now AS
 SELECT j.job_id, j.job_key, j.exporter, CASE WHEN j.status = 'SUBMITTED' AND j.running + j.retry_wait > 0 THEN 'RUNNING' ELSE j.status END AS status,
        j.policy, j.priority, j.requested_at, j.requested_by, j.started_at, j.completed_at, j.deadline_at, j.total_inputs, j.done, j.dead,
        j.cancelled, j.reused, j.error_message, j.ends, j.revision, j.webhook_url, j.running, j.retry_wait
 FROM (
-    SELECT e.*,
-           (SELECT count(*) FROM processing_queue AS q WHERE q.job_id = e.job_id AND q.status = 'processing') AS running,
-           (SELECT count(*) FROM processing_queue AS q WHERE q.job_id = e.job_id AND q.status = 'retry_wait') AS retry_wait
-    FROM export_job AS e
+    SELECT l.*, CASE
+        WHEN l.retrying <= 1000 THEN l.retrying
+        WHEN (SELECT count(*) FROM (
+                SELECT 1 FROM processing_queue AS q WHERE q.job_id = l.job_id AND q.status = 'pending' LIMIT 1001)) <= 1000
+            THEN l.total_inputs - l.done - l.dead - l.cancelled - l.running
+                 - (SELECT count(*) FROM processing_queue AS q WHERE q.job_id = l.job_id AND q.status = 'pending')
+        ELSE (SELECT count(*) FROM processing_queue AS q WHERE q.job_id = l.job_id AND q.status = 'retry_wait') END AS retry_wait
+    FROM (
+        SELECT e.*,
+               (SELECT count(*) FROM processing_queue AS q WHERE q.job_id = e.job_id AND q.status = 'processing') AS running,
+               (SELECT count(*) FROM (
+                    SELECT 1 FROM processing_queue AS q WHERE q.job_id = e.job_id AND q.status = 'retry_wait' LIMIT 1001)) AS retrying
+        FROM export_job AS e
+    ) AS l
 ) AS j;
