@@ -235,7 +235,7 @@ def test_a_webhook_is_signed_and_sent_again_until_it_is_taken(make_app, tmp_path
     assert first["Idempotency-Key"] == headers["Idempotency-Key"]
 
 
-def test_ends_are_told_by_another_instance_within_the_lease_of_one_that_is_killed(make_app, tmp_path):
+def test_the_finalizers_lease_is_as_long_as_its_instances(make_app, tmp_path):
     app = make_app(storage_url=f"file://{tmp_path}/files", finalizer_seconds=0.05, lease_seconds=7)
     declare(app, set())
     inspector = LockInspector(app.ledger)

@@ -396,3 +396,11 @@ def test_a_list_filters_by_the_status_that_it_shows(jobs, ledger, worker):
     claim(ledger, worker, flow=FLOW)
     assert [one.key for one in jobs.list(status="RUNNING")] == [job.key]
     assert jobs.list(status="SUBMITTED") == []
+
+
+def test_inputs_are_counted_once_a_minute_and_not_at_every_turn(jobs, ledger, monkeypatch):
+    one, counted = finalizer(jobs, ledger), []
+    monkeypatch.setattr(one, "repair", lambda: counted.append(1))
+    one.turn()
+    one.turn()
+    assert counted == [1]

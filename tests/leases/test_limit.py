@@ -21,11 +21,11 @@ from tests.support.ledgers import sql
 from tests.support.waiting import eventually
 
 HOLD = """
-import sys, time
+import threading
 from rowlock import Rowlock
 permit = Rowlock().limit("api", concurrency=2, ttl=2).acquire()
 print(permit.lease.token, flush=True)
-time.sleep(3600)
+threading.Event().wait()  # until it is killed
 """
 
 

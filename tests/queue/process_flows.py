@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import time
+import threading
 
 from rowlock import Backoff, Reject, Rowlock
 
@@ -34,7 +34,7 @@ def rough(record):
         case "die":
             os.kill(os.getpid(), signal.SIGKILL)
         case "hang":
-            time.sleep(3600)
+            threading.Event().wait()
         case "effect":
             with record.transaction() as tx:
                 tx.execute("INSERT INTO effects VALUES (:id)", {"id": record.id})
