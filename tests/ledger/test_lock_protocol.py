@@ -6,12 +6,11 @@ until their time is up, some replies are lost and asked for again. The model kno
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from itertools import count, pairwise
+from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -19,13 +18,15 @@ from hypothesis.stateful import (
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 
-from rowlock.ledger.ledger import Ledger
-from rowlock.ledger.ledger_clock import LedgerClock
 from rowlock.ledger.lock_table import NO_TICKET, HeldSlot, Wanted
-from tests.support.ledgers import make_settings, register, sql
+from tests.support.ledgers import register, sql
+from tests.support.searching import search
+
+if TYPE_CHECKING:
+    from rowlock.ledger.ledger import Ledger
+    from rowlock.ledger.ledger_clock import LedgerClock
 
 TTL, PATIENCE = 30.0, 20.0
 SLOTS = {"one": 1, "three": 3}
@@ -266,17 +267,4 @@ def check_history(ledger) -> int:
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_leases_keep_their_promises_in_any_order(kind, tmp_path, request):
-    server = request.getfixturevalue("postgres").url if kind == "postgresql" else None
-    with Ledger.open(make_settings(kind, tmp_path, server)) as ledger:
-        ledger.schema.migrate()
-        with LedgerClock(ledger) as clock:
-            LockProtocol.ledger, LockProtocol.clock = ledger, clock
-            run_state_machine_as_test(
-                LockProtocol,
-                settings=settings(
-                    max_examples=int(os.environ.get("ROWLOCK_PROTOCOL_EXAMPLES", "60")),
-                    stateful_step_count=30,
-                    deadline=None,
-                    suppress_health_check=list(HealthCheck),
-                ),
-            )
+    search(LockProtocol, kind, tmp_path, request)

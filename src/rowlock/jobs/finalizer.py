@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rowlock import clock
 from rowlock.errors import LedgerError
-from rowlock.leases.acquisition import Acquisition, try_to_take
+from rowlock.leases.elected import Elected
 from rowlock.leases.lock import SHORTEST_TTL
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from rowlock.jobs.jobs import Jobs
     from rowlock.leases.instance import Instance
-    from rowlock.leases.lease import Lease
     from rowlock.ledger.ledger import Ledger, Row
     from rowlock.queue.flow import Flow
 
@@ -39,13 +38,14 @@ class Finalizer:
     ) -> None:
         self._ledger = ledger
         self._jobs = jobs
-        self._instance = instance
         self._enqueue = enqueue
         self._flows = list(flows)
         self._every = ledger.settings.finalizer_seconds
         self._sweep_after = ledger.settings.sweep_after_seconds
         self._next_repair = 0.0
-        self._lease: Lease | None = None
+        # As long as an instance may be silent: ends wait no longer for another finalizer than inputs for another worker.
+        ttl = max(SHORTEST_TTL, ledger.settings.lease_seconds)
+        self._elected = Elected(instance, ledger, "rowlock.finalizer", ttl)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="rowlock-finalizer", daemon=True)
 
@@ -60,7 +60,7 @@ class Finalizer:
     def _run(self) -> None:
         while not self._stopping.wait(self._every):
             try:
-                if self._is_elected():
+                if self._elected.here:
                     self.turn()
             except LedgerError as error:
                 logger.warning("the finalizer waits for the ledger: %s", error)
@@ -129,14 +129,3 @@ class Finalizer:
                         key=f"{row.job_key}#{row.ends}",
                         connection=transaction.connection,
                     )
-
-    def _is_elected(self) -> bool:
-        """True on one instance of all; the lease is kept until this instance ends."""
-        if self._lease is None or not self._lease.held:
-            # As long as an instance may be silent: ends wait no longer for another finalizer than inputs for another worker.
-            ttl = max(SHORTEST_TTL, self._ledger.settings.lease_seconds)
-            wish = Acquisition(
-                self._instance.keeper, "rowlock.finalizer", ttl=ttl, wait=0, owner=self, writes=self._ledger
-            )
-            self._lease = try_to_take(wish)
-        return self._lease is not None

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 
 from rowlock import clock
 from rowlock.errors import LedgerError
-from rowlock.leases.acquisition import Acquisition, try_to_take
+from rowlock.leases.elected import Elected
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rowlock.leases.instance import Instance
-    from rowlock.leases.lease import Lease
     from rowlock.ledger.ledger import Ledger
     from rowlock.queue.breakers import Breakers
 
@@ -38,7 +37,7 @@ class Maintenance:
         self._wake = wake
         self._breakers = breakers
         self._settings = ledger.settings
-        self._pruner: Lease | None = None
+        self._pruner = Elected(instance, ledger, "rowlock.pruner", _PRUNE_SECONDS)
         self._next_prune = 0.0
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="rowlock-maintenance", daemon=True)
@@ -91,30 +90,16 @@ class Maintenance:
 
     def prune(self) -> None:
         self._next_prune = clock.monotonic() + _PRUNE_SECONDS
-        if not self._is_pruner():
+        if not self._pruner.here:
             return
         seconds = self._settings.retention_days * 86400
-        while self._is_pruner() and not self._stopping.is_set():
+        while self._pruner.here and not self._stopping.is_set():
             count = self._ledger.prune(seconds, dead_too=False, limit=self._settings.prune_batch)
             if count < self._settings.prune_batch:
                 break
         self._ledger.run("prune_jobs", seconds=seconds)
         self._ledger.run("prune_instances", seconds=seconds)
         self._ledger.run("prune_holdings", seconds=seconds)
-
-    def _is_pruner(self) -> bool:
-        """True on one instance of all; the lease is kept until this instance ends."""
-        if self._pruner is None or not self._pruner.held:
-            wish = Acquisition(
-                self._instance.keeper,
-                "rowlock.pruner",
-                ttl=_PRUNE_SECONDS,
-                wait=0,
-                owner=self,
-                writes=self._ledger,
-            )
-            self._pruner = try_to_take(wish)
-        return self._pruner is not None
 
 
 def take_over(ledger: Ledger, instance: Instance, wake: Callable[[], None]) -> int:
