@@ -314,3 +314,91 @@ class LeaseProtocol(RuleBasedStateMachine):
 @pytest.mark.parametrize("protocol", [Protocol, LeaseProtocol])
 def test_the_promises_hold_in_any_order(protocol, kind, tmp_path, request):
     search(protocol, kind, tmp_path, request)
+
+
+class Chosen:
+    """Stands in for Hypothesis where a test chooses for itself."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def draw(self, _strategy):
+        return self.value
+
+
+@pytest.fixture
+def played(monkeypatch):
+    """The actions that the model accepted."""
+    accepted, do = set(), Machine.do
+
+    def noted(self, action, key, **more):
+        done = do(self, action, key, **more)
+        accepted.update({action} if done else ())
+        return done
+
+    monkeypatch.setattr(Machine, "do", noted)
+    return accepted
+
+
+def test_every_arrow_of_a_record_is_walked_once(ledger, ledger_clock, played):
+    """Chance may leave some out; this does not."""
+    Protocol.ledger, Protocol.clock = ledger, ledger_clock
+    walk = Protocol()
+
+    def step(rule_, *arguments, **more):
+        getattr(walk, rule_)(*arguments, **more)
+        walk.the_ledger_and_the_model_agree()
+
+    def claim_all():
+        step("come_back", 0)
+        step("claim", 0, 4, revived=False)
+        return walk.model.holdings[-len(walk.model.held_by(walk.workers[0])) :]
+
+    walk.begin()
+    first, second, third, fourth = (Chosen(holding) for holding in claim_all())
+    step("say_how_far_it_is", first)
+    step("complete", first, 0)
+    step("fail", second, final=False)
+    step("hurry", Chosen(second.value[0]))
+    step("fail", third, final=True)
+    step("redrive", Chosen(third.value[0]))
+    step("release", fourth, delay=5.0)
+    step("time_passes")
+    for holding in claim_all():
+        step("release", Chosen(holding), delay=0.0)
+    for _ in range(3):
+        for holding in claim_all():
+            step("start", Chosen(holding))
+        step("fall_silent", 0)
+    step("redrive", Chosen(second.value[0]))
+    step("cancel", Chosen(second.value[0]))
+    assert played == {arrow.action for arrow in RECORD} - {
+        "prune"
+    }  # what is pruned is not there to be compared
+
+
+def test_every_arrow_of_a_lease_is_walked_once(ledger, ledger_clock, played):
+    LeaseProtocol.ledger, LeaseProtocol.clock = ledger, ledger_clock
+    walk = LeaseProtocol()
+    walk.begin()
+
+    def act(action):
+        walk.act_on_a_holding(Chosen(walk.model.holdings[-1]), 0, action)
+
+    for step in (
+        lambda: walk.take(0),
+        lambda: walk.ask_again(Chosen(1)),
+        lambda: act("renew"),
+        lambda: act("fence"),
+        walk.time_passes,
+        lambda: act("fence"),  # refused: its time is up, though nobody has taken it
+        lambda: act("renew"),
+        lambda: walk.take(1),
+        lambda: act("release"),
+        lambda: walk.take(2),
+        walk.force,
+    ):
+        step()
+        walk.the_ledger_and_the_model_agree()
+        walk.the_history_of_holdings_adds_up()
+    assert played == {arrow.action for arrow in LEASE_TABLE}
